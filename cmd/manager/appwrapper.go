@@ -60,8 +60,8 @@ func appWrapperSpec(env *Env) componentSpec {
 	}
 }
 
-// appWrapperConfig loads the configuration of the component. It reads the ConfigMaps in the first call of get, when the API server is reachable,
-// so that an error affects this component only. After an error, the next call reads them again.
+// appWrapperConfig loads the configuration of the component. It reads the ConfigMaps in the first call of get, when the API server is
+// reachable, so that an error affects this component only. After an error, the next call reads them again.
 type appWrapperConfig struct {
 	config config.Config
 

@@ -29,7 +29,7 @@ func cacheOptions(enabled []componentSpec) cache.Options {
 	return managercache.Options(cacheNeeds(enabled), reconciler.RecordRelist, append(transforms, apply.Transform(fieldOwners...))...)
 }
 
-// cacheNeeds returns the needs of all components.
+// cacheNeeds returns the needs of the enabled components.
 func cacheNeeds(enabled []componentSpec) []managercache.Need {
 	var needs []managercache.Need
 	for _, spec := range enabled {

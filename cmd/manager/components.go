@@ -35,7 +35,8 @@ import (
 // componentSpec is a component with the parameters that the manager needs.
 type componentSpec struct {
 	component.Component
-	// FieldOwner is the field manager with which the component applies objects. The cache keeps a hash of its managed fields.
+	// FieldOwner is the field manager with which the component applies objects, or "" if it applies none. The cache keeps a hash of its
+	// managed fields.
 	FieldOwner string
 	// CABundleTargets are the webhook configurations and CRDs that receive the CA bundle of a self-signed certificate.
 	CABundleTargets []certs.Target

@@ -19,7 +19,8 @@ const (
 )
 
 // drainingServer is a webhook server that drains HTTP/1.1 connections before it stops. API servers do not retry a request on a connection
-// that is closed at the same moment, and would reject the write. Requests that arrive while draining get the header "Connection: close".
+// that is closed at the same moment, and would reject the write. Responses to requests that arrive while draining have the header
+// "Connection: close".
 type drainingServer struct {
 	webhook.Server
 	clock       clock.Clock

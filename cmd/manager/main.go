@@ -37,7 +37,7 @@ type process struct {
 	// enabled and defaults become EnabledComponents and Defaults of config.Program.
 	enabled  []string
 	defaults map[string]string
-	// startupGracePeriod is how long Forbidden responses are tolerated at the start.
+	// startupGracePeriod is the grace period of the permissionMonitor.
 	startupGracePeriod time.Duration
 }
 
@@ -45,7 +45,7 @@ type process struct {
 type command struct {
 	name, help string
 	run        func(context.Context, process) error
-	// enabled are the enabled components, and defaults the default values of flags. Empty means those of run.
+	// enabled are the components that are enabled by default, and defaults the default values of flags. Empty means those of run.
 	enabled  []string
 	defaults map[string]string
 }
@@ -53,8 +53,9 @@ type command struct {
 // legacyDefaults are the flag defaults of the legacy sub-commands that differ from those of run.
 var legacyDefaults = map[string]string{"metrics-bind-address": ":8443"}
 
-// commands returns the sub-commands. Those of the legacy operator of model registries are run with other defaults. The legacy aihub started the
-// other two as separate programs. Here they are components of one process, and settings such as --components can disable them.
+// commands returns the sub-commands. Those of the legacy operator of model registries do the same as run, with other defaults. The legacy
+// aihub started modelregistry and catalog as separate programs. Here they are components of one process, and settings such as --components
+// can disable them.
 func commands() []command {
 	return []command{
 		{name: "run", help: "run the controllers (default)", run: runManager},

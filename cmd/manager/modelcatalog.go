@@ -8,6 +8,7 @@ import (
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/takeover"
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
@@ -29,9 +30,8 @@ func modelCatalogSpec(env *Env) componentSpec {
 				return nil
 			}),
 			Controllers: func(ctx context.Context, mgr ctrl.Manager) error {
-				return modelcatalog.Setup(ctx, mgr, env.serverDeps(mgr, apply.Options{
-					FieldOwner: modelcatalog.FieldOwner, Component: modelcatalog.ComponentName,
-				}))
+				deps := env.serverDeps(mgr, apply.Options{FieldOwner: modelcatalog.FieldOwner, Component: modelcatalog.ComponentName})
+				return modelcatalog.Setup(ctx, mgr, deps, takeover.New(mgr, deps))
 			},
 		},
 		FieldOwner:      modelcatalog.FieldOwner,

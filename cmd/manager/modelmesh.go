@@ -11,6 +11,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/models"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/openshift"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/runtimes"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/takeover"
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
@@ -32,11 +33,8 @@ func modelMeshSpec(env *Env) componentSpec {
 			Controllers: func(ctx context.Context, mgr ctrl.Manager) error {
 				return modelmesh.Setup(ctx, mgr, modelmesh.Options{
 					Config: env.Config, Served: env.Capabilities, Clock: env.Clock, Settings: m.source,
-					Applier: env.Applier(mgr, apply.Options{
-						FieldOwner: modelmesh.FieldOwner, Component: modelmesh.ComponentName,
-						LegacyManagers: modelmesh.LegacyManagers(), StripAnnotations: modelmesh.LegacyAnnotations(),
-					}),
-					Subcontrollers: []modelmesh.Subcontroller{runtimes.Setup, models.Setup, openshift.Setup},
+					Applier:        env.Applier(mgr, apply.Options{FieldOwner: modelmesh.FieldOwner, Component: modelmesh.ComponentName}),
+					Subcontrollers: []modelmesh.Subcontroller{takeover.Setup, runtimes.Setup, models.Setup, openshift.Setup},
 				})
 			},
 		},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/takeover"
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
@@ -34,7 +35,7 @@ func modelRegistrySpec(env *Env) componentSpec {
 			Controllers: func(_ context.Context, mgr ctrl.Manager) error {
 				return modelregistry.Setup(mgr, env.serverDeps(mgr, apply.Options{
 					FieldOwner: modelregistry.FieldOwner, Component: modelregistry.ComponentName, Indexed: true,
-				}))
+				}), takeover.New)
 			},
 		},
 		FieldOwner: modelregistry.FieldOwner,

@@ -12,6 +12,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry"
 	"github.com/odh-platform/odh-platform-operator/controllers/platform"
+	"github.com/odh-platform/odh-platform-operator/controllers/platform/takeover"
 	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
@@ -38,7 +39,12 @@ func platformSpecs(env *Env) []componentSpec {
 			Name:     platform.ComponentName,
 			Requires: []schema.GroupVersionKind{aihub.Kind},
 			Controllers: func(_ context.Context, mgr ctrl.Manager) error {
-				return platform.SetupAIHub(mgr, hubSettings(env), deps(mgr))
+				d := deps(mgr)
+				var err error
+				if d.TakeOver, err = takeover.New(mgr, d.Applier, env.Config.OperatorNamespace); err != nil {
+					return err
+				}
+				return platform.SetupAIHub(mgr, hubSettings(env), d)
 			},
 		}},
 	}

@@ -14,6 +14,7 @@ func TestRayClusterRoleIsMinimal(t *testing.T) {
 	roles := readManifests[rbacv1.ClusterRole](t, "rbac/raycluster/role.yaml")
 	resourceNames := map[string][]string{
 		"clusterroles": {"system:auth-delegator"}, "deployments": {"kuberay-operator"}, "dscinitializations": {"default-dsci"},
+		"mutatingwebhookconfigurations": {"kuberay-mutating-webhook-configuration"},
 	}
 	seen := map[string]bool{}
 	for _, rule := range roles[0].Rules {

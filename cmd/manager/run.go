@@ -217,7 +217,7 @@ func installLogger(logger logr.Logger) {
 
 // newRESTConfig returns the REST configuration with the precedence of controller-runtime.
 func newRESTConfig(cfg config.Config) (*rest.Config, error) {
-	// The library reads a kubeconfig only from a flag set that defines the flag.
+	// The library reads --kubeconfig only from a flag set that already defines the flag.
 	flags := flag.NewFlagSet("kubeconfig", flag.ContinueOnError)
 	flags.String(clientconfig.KubeconfigFlagName, cfg.Kubeconfig, "")
 	clientconfig.RegisterFlags(flags)

@@ -258,7 +258,8 @@ func TestRayClusterPermissions(t *testing.T) {
 		{"", "pods", []string{"list", "watch", "patch", "delete"}},
 		{"networking.k8s.io", "ingresses", []string{"create", "patch", "delete"}}, {"networking.k8s.io", "networkpolicies", []string{"create", "patch", "delete"}},
 		{"route.openshift.io", "routes", []string{"create", "patch", "delete"}}, {"route.openshift.io", "routes/custom-host", []string{"create", "update"}},
-		{"gateway.networking.k8s.io", "httproutes", []string{"create", "patch", "delete"}}, {"cert-manager.io", "certificates", []string{"create", "patch", "delete"}},
+		{"gateway.networking.k8s.io", "httproutes", []string{"create", "patch", "delete"}},
+		{"gateway.networking.k8s.io", "backendtlspolicies", []string{"create", "patch", "delete"}}, {"cert-manager.io", "certificates", []string{"create", "patch", "delete"}},
 		{"rbac.authorization.k8s.io", "clusterrolebindings", []string{"create", "patch", "delete"}},
 		{"ray.io", "rayclusters", []string{"get", "patch"}}, {"ray.io", "rayclusters/finalizers", []string{"update"}},
 	} {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
@@ -108,8 +109,8 @@ func TestInactiveState(t *testing.T) {
 			t.Errorf("%s: message %q does not contain the fix", name, state.Message)
 		}
 	}
-	if activeCatalog(nil, "") != nil {
-		t.Error("activeCatalog returns a Catalog of an empty list")
+	if resources.ActiveCatalog(nil, "") != nil {
+		t.Error("ActiveCatalog returns a Catalog of an empty list")
 	}
 }
 

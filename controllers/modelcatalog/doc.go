@@ -10,15 +10,17 @@
 // The phases of a reconcile and their files, in order:
 //
 //   - pkg/reconciler: reads the object, adds the finalizer and runs the phases of reconcile.go; only one Catalog of the cluster is active
-//   - userdata.go: creates the user-editable ConfigMaps and the Secret of the database, and adds missing keys
+//   - userdata.go: creates the user-editable ConfigMaps and the Secret of the database, and adds missing keys to the Secret
 //   - reconcile.go: issues the certificates
 //   - sources.go: selects the labelled ConfigMaps to mount and limits how often new ones replace the pod
 //   - package resources: builds the objects, which build.go lists; pkg/servers builds those shared with registries
+//   - remove.go: deletes Deployments that cannot be updated
 //   - userdata.go: restarts the pods when a Secret of the database changes, and the server when the database pod is replaced; reports missing
 //     objects
-//   - pkg/apply: applies NetworkPolicies and RBAC, then Deployments, then the exposure; remove.go deletes objects that are no longer desired
-//   - pkg/servers evaluates Deployment and EndpointSlices, status.go the pods; pkg/reconciler patches the status once
+//   - pkg/apply: applies NetworkPolicies and RBAC, then Deployments, then the exposure, and prunes objects that are no longer desired;
+//     remove.go deletes those without an owner reference
+//   - pkg/servers: evaluates Deployment and EndpointSlices, status.go the pods; pkg/reconciler patches the status once
 //
-// render.go builds the objects without a cluster, legacy.go adopts objects of the legacy operator, and package namespaced holds the RBAC
-// markers for the namespace of the Catalog, except those of package huggingface.
+// render.go builds the objects without a cluster, and package namespaced holds the RBAC markers for the namespace of the Catalog, except
+// those of package huggingface.
 package modelcatalog

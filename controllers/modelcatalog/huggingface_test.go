@@ -57,7 +57,7 @@ func TestHuggingFaceKeys(t *testing.T) {
 		{"invalid label", func() { env.setHuggingFaceKeys("mine team 1", "ours lab-x 3") }, []string{"HF_API_KEY_TEAM mine apiKey"}, true,
 			`In namespace lab-registries: Secret ours: the label hub.kubeflow.org/hf-source is "lab-x"; use only letters, digits and underscores`},
 		{"Secret without a key", func() { env.setHuggingFaceKeys("mine team 1", "ours lab") }, []string{"HF_API_KEY_TEAM mine apiKey"}, false,
-			"In namespace lab-registries: Secret ours: the key apiKey is missing; add it, or remove the label hub.kubeflow.org/hf-source"},
+			"In namespace lab-registries: Secret ours: the key apiKey is missing or empty; set it, or remove the label hub.kubeflow.org/hf-source"},
 		{"keys deleted", func() { env.setHuggingFaceKeys() }, nil, true, ""},
 	} {
 		step.do()

@@ -151,33 +151,13 @@ func TestFinalizeOnOpenShift(t *testing.T) {
 	env.r.settings.Gateway.Domain = "gateway.example.com"
 	env.reconcileUntilStable()
 	env.r.settings.Gateway.Domain, env.r.settings.Gateway.RouteNamespace = "", "elsewhere"
-	legacy := httpRouteIn("elsewhere")
-	legacy.SetLabels(map[string]string{resources.LabelCreatedBy: resources.CreatedBy})
-	env.create(legacy)
 	if err := env.server.Delete(t.Context(), mustGet(env, newCatalog())); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := env.reconcile(); err != nil {
 		t.Fatal(err)
 	}
-	if env.get(httpRouteIn("redhat-ods-applications")) || env.get(httpRouteIn("elsewhere")) || env.get(newCatalog()) {
+	if env.get(httpRouteIn("redhat-ods-applications")) || env.get(newCatalog()) {
 		t.Error("an HTTPRoute or the Catalog was not deleted")
-	}
-}
-
-// A foreign HTTPRoute is reported and not adopted.
-func TestForeignHTTPRoute(t *testing.T) {
-	foreign := httpRouteIn("redhat-ods-applications")
-	foreign.SetLabels(map[string]string{"app": "a user"})
-	env := newTestEnv(t, newCatalog(), foreign).onOpenShift()
-	env.r.settings.Gateway.Domain = "gateway.example.com"
-	if _, err := env.reconcile(); err != nil {
-		t.Fatal(err)
-	}
-	if got := mustGet(env, newCatalog()).Status.Conditions[0].Message; !strings.Contains(got, "HTTPRoute redhat-ods-applications/model-catalog") {
-		t.Errorf("got message %q, want one with the name of the foreign HTTPRoute", got)
-	}
-	if mustGet(env, foreign).GetLabels()["app"] != "a user" {
-		t.Error("the foreign HTTPRoute was adopted")
 	}
 }

@@ -1,13 +1,11 @@
 package modelcatalog
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
-	"sigs.k8s.io/yaml"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 )
@@ -59,52 +57,6 @@ func TestSelectSourcesProperties(t *testing.T) {
 		shuffled := rapid.Permutation(all).Draw(t, "shuffled")
 		if other := selectSources(slices.Clone(shuffled), current, func() bool { return mayAdd }); !slices.Equal(other.mounted, selection.mounted) {
 			t.Fatalf("the result depends on the order: got %v and %v", other.mounted, selection.mounted)
-		}
-	})
-}
-
-// [modelregistry-96] The removal of the legacy default entry keeps all other entries unchanged and in order.
-func TestRemovalProperties(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		sections := map[string][]string{}
-		document := map[string]any{}
-		for _, section := range []string{"catalogs", "model_catalogs", "mcp_catalogs", "agent_catalogs", "serving_runtime_catalogs"} {
-			ids := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", legacyDefaultEntry, "c"}), 0, 6).Draw(t, section)
-			entries := []any{}
-			for i, id := range ids {
-				entries = append(entries, map[string]any{
-					"id": id, "name": fmt.Sprintf("%s %d", id, i), "enabled": rapid.Bool().Draw(t, "enabled"),
-					"properties": map[string]any{"n": rapid.IntRange(-5, 1<<40).Draw(t, "n"), "s": rapid.StringMatching(`[ -~äß]{0,20}`).Draw(t, "s")},
-				})
-			}
-			sections[section], document[section] = ids, entries
-		}
-		text, err := yaml.Marshal(document)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := withoutLegacyDefault(string(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		has := slices.Contains(sections["catalogs"], legacyDefaultEntry) || slices.Contains(sections["model_catalogs"], legacyDefaultEntry)
-		if has != (got != "") {
-			t.Fatalf("got result %q for sources with a default entry: %t", got, has)
-		}
-		if !has {
-			return
-		}
-		for _, section := range modelSections {
-			entries, _ := document[section].([]any)
-			document[section] = slices.DeleteFunc(entries, func(e any) bool { return e.(map[string]any)["id"] == legacyDefaultEntry })
-		}
-		want, err := yaml.Marshal(document)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var left, right any
-		if yaml.Unmarshal(want, &left) != nil || yaml.Unmarshal([]byte(got), &right) != nil || fmt.Sprint(left) != fmt.Sprint(right) {
-			t.Fatalf("got\n%s\nwant\n%s", got, want)
 		}
 	})
 }

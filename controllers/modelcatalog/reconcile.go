@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -55,6 +56,7 @@ type catalogReconciler struct {
 	admins      *singleton.Value[[]string]
 	proxy       *singleton.Value[resources.EgressProxy]
 	apiKeys     *huggingface.Watcher
+	takeOver    TakeOver
 	// states holds the cachedState of each Catalog.
 	states reconciler.UIDMap[*cachedState]
 }
@@ -76,8 +78,6 @@ type cachedState struct {
 	// the limiter delays the mount of others.
 	mountedSources []string
 	postponed      bool
-	// legacyDeleted and sharedGrantDeleted are true after the legacy objects and the legacy ReferenceGrant were deleted.
-	legacyDeleted, sharedGrantDeleted bool
 }
 
 func (r *catalogReconciler) stateOf(uid types.UID) *cachedState {
@@ -152,7 +152,7 @@ func (r *catalogReconciler) validateActive(ctx context.Context, c *aihubv1alpha1
 	conditions.Remove(&c.Status.Conditions, ConditionHuggingFaceKeys)
 	conditions.Remove(&c.Status.Conditions, routestatus.Condition)
 	reference.SetCondition(&c.Status.Conditions, c.Generation, c.Namespace, nil)
-	return &reconciler.Wait{For: "the removal of this Catalog or of the older one", Stalled: true}
+	return &reconciler.Wait{For: "this Catalog to be deleted or to become active", Stalled: true}
 }
 
 // validateSpec stops the reconcile on an invalid image version or a forbidden reference. Admission rejects both, but the object may have
@@ -221,13 +221,14 @@ func (r *catalogReconciler) addHuggingFaceAPIKeys(c *aihubv1alpha1.Catalog, in *
 	return nil
 }
 
-// applyObjects applies the desired objects and prunes others. It deletes outdated objects first.
+// applyObjects applies the desired objects and prunes others. It deletes outdated Deployments first.
 func (r *catalogReconciler) applyObjects(ctx context.Context, c *aihubv1alpha1.Catalog) error {
 	in, err := r.collectInputs(ctx, c)
 	if err != nil {
 		return err
 	}
-	desired := withAdoption(resources.Build(c, in))
+	desired := resources.Build(c, in)
+	r.takeOver.Adopt(c, desired)
 	if err := r.deleteOutdated(ctx, c, desired); err != nil {
 		return err
 	}
@@ -252,8 +253,8 @@ func withRetained(c *aihubv1alpha1.Catalog, in resources.Inputs, desired apply.D
 	return append(slices.Clone(desired), resources.BuildDatabase(c, in)...)
 }
 
-// reportApplyError sets condition Available to False for foreign and terminating objects, and for requests that the API server or a webhook
-// rejects. Other errors do not change the condition.
+// reportApplyError sets condition Available to False for foreign objects, for deletions that timed out, and for requests that the API
+// server or a webhook rejects. Other errors do not change the condition. For terminating objects alone it returns a Wait.
 func (r *catalogReconciler) reportApplyError(c *aihubv1alpha1.Catalog, err error) error {
 	_, foreign := errors.AsType[*apply.ForeignError](err)
 	_, terminating := errors.AsType[*apply.TerminatingError](err)
@@ -333,9 +334,11 @@ func issuesCertificate(c *aihubv1alpha1.Catalog, in resources.Inputs) bool {
 func (r *catalogReconciler) ensureCertificates(ctx context.Context, c *aihubv1alpha1.Catalog) error {
 	var specs []servingcert.Spec
 	if issuesCertificate(c, r.inputsOf(c)) {
+		secret := apply.Desired{{Config: corev1ac.Secret(resources.CertificateSecret, c.Namespace)}}
+		r.takeOver.Adopt(c, secret)
 		specs = append(specs, servingcert.Spec{
 			Namespace: c.Namespace, Name: resources.CertificateSecret, CACommonName: serverCAName, Service: resources.Name,
-			Labels: resources.Labels(resources.Name), DropOwnerReferences: isLegacyOwner,
+			Labels: resources.Labels(resources.Name), DropOwnerReferences: secret[0].DropOwnerReferences,
 		})
 	}
 	if resources.EncryptsDatabase(c) && resources.OwnsDatabase(c, r.inputsOf(c)) {

@@ -21,7 +21,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
-	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
@@ -206,56 +205,34 @@ func TestReconcileRevertsManagedFieldsOnly(t *testing.T) {
 	mustGet(env, &networkingv1.NetworkPolicy{ObjectMeta: nameMeta(resources.DatabaseName)})
 }
 
-// [modelregistry-94] [modelregistry-95] The legacy default entry is removed, and malformed sources are kept.
-func TestCleanUserSources(t *testing.T) {
-	legacy := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources), Data: map[string]string{
-		resources.SourcesKey: "catalogs:\n- id: default_catalog\n- id: mine\n", "other": "kept",
-	}}
-	legacy.Annotations = map[string]string{servers.LegacyCopyAnnotation: "x", "theirs": "y"}
-	legacy.OwnerReferences = []metav1.OwnerReference{{APIVersion: "components.platform.opendatahub.io/v1alpha1", Kind: "ModelRegistry", Name: "default-modelregistry", UID: "old"}}
-	malformed := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.McpSources), Data: map[string]string{resources.SourcesKey: "catalogs: ["}}
-	env := newTestEnv(t, newCatalog(), legacy, malformed)
-	env.reconcileUntilStable()
-	mustGet(env, legacy)
-	if legacy.Data[resources.SourcesKey] != "catalogs:\n  - id: mine\n" || legacy.Data["other"] != "kept" || len(legacy.OwnerReferences) > 0 {
-		t.Errorf("unexpected data %+v or owner references %v", legacy.Data, legacy.OwnerReferences)
-	}
-	if _, found := legacy.Annotations[servers.LegacyCopyAnnotation]; found || legacy.Annotations["theirs"] != "y" {
-		t.Errorf("unexpected annotations %v", legacy.Annotations)
-	}
-	if mustGet(env, malformed).Data[resources.SourcesKey] != "catalogs: [" {
-		t.Errorf("malformed sources were changed to %q", malformed.Data[resources.SourcesKey])
-	}
-	env.update(legacy, func() { legacy.Labels = nil }) // in a cluster, this removes it from the cache
-	env.reconcileUntilStable()
-	if !isManaged(mustGet(env, legacy)) {
-		t.Error("[D8] the managed labels were not restored")
-	}
-}
-
-// [modelregistry-85] The Secret is created with a random password. An existing Secret keeps its data and gets missing keys.
+// [modelregistry-85] The Secret is created with a random password. It keeps changed values, and gets missing keys.
 func TestDatabaseSecret(t *testing.T) {
 	env := newTestEnv(t, newCatalog())
 	env.reconcileUntilStable()
-	created := mustGet(env, &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)})
-	if string(created.Data[resources.KeyDatabase]) != "model_catalog" || string(created.Data[resources.KeyUser]) != "catalog_user" || len(created.Data[resources.KeyPassword]) != 24 {
-		t.Errorf("created a Secret with unexpected data %v", created.Data)
+	secret := mustGet(env, &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)})
+	if string(secret.Data[resources.KeyDatabase]) != "model_catalog" || string(secret.Data[resources.KeyUser]) != "catalog_user" || len(secret.Data[resources.KeyPassword]) != 24 {
+		t.Errorf("created a Secret with unexpected data %v", secret.Data)
 	}
-	existing := &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName), Data: map[string][]byte{resources.KeyPassword: []byte("p@ss"), "more": []byte("1")}}
-	existing.Annotations = map[string]string{servers.LegacyCopyAnnotation: "the password"}
-	env = newTestEnv(t, newCatalog(), existing)
+	env.update(secret, func() {
+		secret.Data[resources.KeyPassword] = []byte("new")
+		delete(secret.Data, resources.KeyUser)
+	})
 	env.reconcileUntilStable()
-	mustGet(env, existing)
-	if string(existing.Data[resources.KeyPassword]) != "p@ss" || string(existing.Data[resources.KeyUser]) != "catalog_user" || string(existing.Data["more"]) != "1" {
-		t.Errorf("adopted a Secret with unexpected data %v", existing.Data)
+	if mustGet(env, secret); string(secret.Data[resources.KeyPassword]) != "new" || string(secret.Data[resources.KeyUser]) != "catalog_user" {
+		t.Errorf("got data %v, want the password of the user and the missing key", secret.Data)
 	}
-	if len(existing.Annotations) > 0 || !metav1.IsControlledBy(existing, mustGet(env, newCatalog())) {
-		t.Errorf("unexpected annotations %v or owner references %v", existing.Annotations, existing.OwnerReferences)
-	}
-	env.update(existing, func() { existing.Data[resources.KeyPassword] = []byte("new") })
-	env.reconcileUntilStable()
-	if string(mustGet(env, existing).Data[resources.KeyPassword]) != "new" {
-		t.Error("the password of the user was overwritten")
+}
+
+// [D8] The managed labels of user-editable ConfigMaps are restored.
+func TestLabelsOfUserSources(t *testing.T) {
+	sources := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources), Data: map[string]string{resources.SourcesKey: "catalogs: ["}}
+	env := newTestEnv(t, newCatalog(), sources)
+	for range 2 {
+		env.reconcileUntilStable()
+		if !resources.IsManaged(mustGet(env, sources)) || sources.Data[resources.SourcesKey] != "catalogs: [" {
+			t.Errorf("labels %v and data %v, want managed labels and unchanged data", sources.Labels, sources.Data)
+		}
+		env.update(sources, func() { sources.Labels = nil }) // in a cluster, this removes it from the cache
 	}
 }
 

@@ -1,6 +1,7 @@
 package modelcatalog
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -37,10 +38,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
+	"github.com/odh-platform/odh-platform-operator/pkg/takeover"
 )
 
 // ComponentName is the name of the component in flags, labels, metrics and folders.
-const ComponentName = "modelcatalog"
+const ComponentName = resources.ComponentName
 
 // FieldOwner is the field manager of server-side apply. It differs from that of registries, because managed fields identify the component of
 // an object.
@@ -77,8 +79,29 @@ func Caches(namespace string) []managercache.Need {
 		managercache.Need{Kind: servers.ConfigMap, Namespace: namespace})
 }
 
-// Setup registers the controller of Catalogs and bootstrap with a manager.
-func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) error {
+// TakeOver is the take-over of legacy catalogs, for which no Catalog exists.
+type TakeOver interface {
+	// Prune is called without desired objects, because it deletes only objects that are never desired. Finalize is also called if the
+	// catalog is disabled, with a Catalog without a UID: it then deletes the legacy catalog in the namespace of the Catalog, or all legacy
+	// catalogs if the namespace is empty.
+	takeover.Interface[*aihubv1alpha1.Catalog]
+	// CleanSources removes what the legacy operator added to a user-editable ConfigMap.
+	CleanSources(ctx context.Context, m *corev1.ConfigMap)
+	// Namespaces returns the namespaces of legacy catalogs.
+	Namespaces(ctx context.Context) ([]string, error)
+}
+
+// noTakeOver takes over nothing.
+type noTakeOver struct{ none }
+
+type none = takeover.None[*aihubv1alpha1.Catalog]
+
+func (noTakeOver) CleanSources(context.Context, *corev1.ConfigMap) {}
+func (noTakeOver) Namespaces(context.Context) ([]string, error)    { return nil, nil }
+
+// Setup registers the controller of Catalogs and bootstrap with a manager. takeOver is that of controllers/modelcatalog/takeover, or nil.
+func Setup(ctx context.Context, mgr ctrl.Manager, d Deps, takeOver TakeOver) error {
+	takeOver = cmp.Or[TakeOver](takeOver, noTakeOver{})
 	extra, err := newExtraCaches(mgr, d.Settings.Namespace)
 	if err != nil {
 		return err
@@ -90,7 +113,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) error {
 	reader := extra.delegatingClient(mgr.GetClient())
 	r := &catalogReconciler{
 		Reconciler: servers.NewReconciler(reader, mgr.GetCache(), mgr.GetAPIReader(), d.Applier(reader), d.Clock),
-		settings:   d.Settings, aihub: d.Hub, extraCaches: extra, admins: admins, proxy: proxy, apiKeys: apiKeys, served: d.Served.Current, domain: d.Domain,
+		settings:   d.Settings, aihub: d.Hub, extraCaches: extra, admins: admins, proxy: proxy, apiKeys: apiKeys, takeOver: takeOver,
+		served: d.Served.Current, domain: d.Domain,
 	}
 	if err := r.watch(mgr, d.Served, d.Domain); err != nil {
 		return fmt.Errorf("building the Catalog controller: %w", err)
@@ -101,7 +125,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) error {
 		}
 	}
 	return mgr.Add(&bootstrap{settings: d.Settings, client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), applier: r.Applier,
-		recorder: mgr.GetEventRecorder(ComponentName), clock: d.Clock, log: mgr.GetLogger().WithName(ComponentName)})
+		takeOver: takeOver, clock: d.Clock, log: mgr.GetLogger().WithName(ComponentName)})
 }
 
 func (r *catalogReconciler) watch(mgr ctrl.Manager, served *capability.Watcher, domain *clusterdomain.Watcher) error {

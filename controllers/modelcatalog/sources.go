@@ -1,12 +1,9 @@
 package modelcatalog
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
@@ -17,7 +14,7 @@ import (
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
-	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 )
 
 const (
@@ -31,7 +28,7 @@ const (
 	maxCheckedBytes = 256 << 10
 	// maxContentProblems limits the number of contents whose problems are stored.
 	maxContentProblems = 1 << 16
-	// maxProblemBytes limits the message about one source.
+	// maxProblemBytes limits the error of the parser in the message about one source.
 	maxProblemBytes = 200
 )
 
@@ -93,8 +90,7 @@ func (e *extraCaches) listCandidates(ctx context.Context, namespace string) ([]s
 	return candidates, nil
 }
 
-// checkContent reads a ConfigMap from the API server and returns the problem of its content. It uses a list, because RBAC restricts get by
-// name.
+// checkContent reads a ConfigMap from the API server and returns the problem of its content, or "" if the ConfigMap does not exist.
 func (e *extraCaches) checkContent(ctx context.Context, m *corev1.ConfigMap) (string, error) {
 	list := &corev1.ConfigMapList{}
 	if err := e.apiReader.List(ctx, list, client.InNamespace(m.Namespace), client.MatchingFields{metav1.ObjectNameField: m.Name}); err != nil {
@@ -112,15 +108,15 @@ func contentProblem(text string) string {
 	if len(text) > maxCheckedBytes {
 		return fmt.Sprintf("the content has %d bytes, and at most %d are checked: split it into several ConfigMaps", len(text), maxCheckedBytes)
 	}
-	document, err := parseSources(text)
+	document, err := resources.ParseSources(text)
 	switch {
 	case err != nil:
-		return conditions.Clip(err.Error(), maxProblemBytes)
+		return redact.Clip(err.Error(), maxProblemBytes)
 	case document == nil:
 		return "the content is empty: add a section such as catalogs"
 	}
 	for _, section := range []string{"catalogs", "model_catalogs", "mcp_catalogs", "agent_catalogs", "serving_runtime_catalogs", "labels"} {
-		list := mapValue(document.Content[0], section)
+		list := resources.MapValue(document.Content[0], section)
 		if list == nil || list.Tag == "!!null" {
 			continue
 		}
@@ -168,7 +164,7 @@ func selectSources(candidates []sourceCandidate, current []string, mayAdd func()
 		default:
 			status.State, status.Reason = aihubv1alpha1.SourceAccepted, ReasonMounted
 			if c.contentProblem != "" {
-				status.Reason, status.Message = ReasonContent, "the ConfigMap is mounted, but its key "+resources.SourcesKey+" is not valid: "+c.contentProblem
+				status.Reason, status.Message = ReasonContent, "the ConfigMap is mounted, but its key "+resources.SourcesKey+" is not valid or cannot be checked: "+c.contentProblem
 			}
 			selection.mounted = append(selection.mounted, c.name)
 		}
@@ -196,7 +192,7 @@ func (c sourceCandidate) rejection() *sourceRejection {
 	return nil
 }
 
-// mountedSources returns the ConfigMaps with SourceLabel among the volumes of a pod template.
+// mountedSources returns the ConfigMaps that are mounted because of SourceLabel, from the volumes of a pod template.
 func mountedSources(volumes []corev1.Volume) []string {
 	var names []string
 	for _, v := range volumes {
@@ -205,37 +201,4 @@ func mountedSources(volumes []corev1.Volume) []string {
 		}
 	}
 	return names
-}
-
-// parseSources returns the only YAML document of sources, which must be a map, or nil for an empty text.
-func parseSources(text string) (document *yaml.Node, err error) {
-	decoder := yaml.NewDecoder(bytes.NewReader([]byte(text)))
-	document = &yaml.Node{}
-	switch err := decoder.Decode(document); {
-	case errors.Is(err, io.EOF):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("the key is not valid YAML: %w", err)
-	}
-	root := document.Content[0]
-	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {
-		return nil, nil
-	}
-	if root.Kind != yaml.MappingNode {
-		return nil, errors.New("the key must be a map of sections such as catalogs")
-	}
-	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
-		return nil, errors.New("the key contains more than one YAML document: keep one of them")
-	}
-	return document, nil
-}
-
-// mapValue returns the value of a key in a map, or nil.
-func mapValue(mapping *yaml.Node, key string) *yaml.Node {
-	for i := 0; i+1 < len(mapping.Content); i += 2 {
-		if mapping.Content[i].Value == key {
-			return mapping.Content[i+1]
-		}
-	}
-	return nil
 }

@@ -1,7 +1,6 @@
 package modelcatalog
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -50,29 +49,12 @@ func inactiveState(c *aihubv1alpha1.Catalog, all []aihubv1alpha1.Catalog, namesp
 		problem.Message = fmt.Sprintf("Catalogs must be in namespace %s (REGISTRIES_NAMESPACE); delete this Catalog and create it there", namespace)
 		return problem
 	}
-	if active := activeCatalog(all, namespace); active != nil && active.UID != c.UID {
+	if active := resources.ActiveCatalog(all, namespace); active != nil && active.UID != c.UID {
 		problem.Reason = ReasonNotActive
 		problem.Message = fmt.Sprintf("a cluster has only one Catalog, and the Catalog in namespace %s is older; delete one of them", active.Namespace)
 		return problem
 	}
 	return serving.State{}
-}
-
-// activeCatalog returns the oldest Catalog with a valid name and namespace that is not terminating, or nil.
-func activeCatalog(all []aihubv1alpha1.Catalog, namespace string) *aihubv1alpha1.Catalog {
-	var candidates []*aihubv1alpha1.Catalog
-	for i := range all {
-		c := &all[i]
-		if c.DeletionTimestamp.IsZero() && c.Name == aihubv1alpha1.CatalogName && (namespace == "" || c.Namespace == namespace) {
-			candidates = append(candidates, c)
-		}
-	}
-	if len(candidates) == 0 {
-		return nil
-	}
-	return slices.MinFunc(candidates, func(a, b *aihubv1alpha1.Catalog) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace))
-	})
 }
 
 // addPodCause adds the cause of a state: the first container that waits abnormally, or another problem of Deployment or pods.

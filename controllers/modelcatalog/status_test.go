@@ -136,7 +136,7 @@ func TestForeignFieldsAreKept(t *testing.T) {
 	})
 	env.reconcileUntilStable()
 	mustGet(env, account)
-	if account.Labels["theirs"] != "1" || len(account.ImagePullSecrets) != 1 || !isManaged(account) {
+	if account.Labels["theirs"] != "1" || len(account.ImagePullSecrets) != 1 || !resources.IsManaged(account) {
 		t.Errorf("labels %v, pull secrets %v", account.Labels, account.ImagePullSecrets)
 	}
 }

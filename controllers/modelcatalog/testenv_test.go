@@ -50,6 +50,8 @@ type testEnv struct {
 	reconciler reconcile.Reconciler
 	clock      *clocktesting.FakeClock
 	served     capability.Set
+	// newTakeOver returns the take-over of the next restart; nil for none.
+	newTakeOver func() TakeOver
 	// fail returns the error of a request; the verb is get, create, apply, patch, status (a patch of the status) or delete.
 	fail func(verb string) error
 	// huggingFaceKeys are the Secrets with keys for Hugging Face.
@@ -140,7 +142,10 @@ func (env *testEnv) restart() {
 	env.r = &catalogReconciler{
 		Reconciler: servers.NewReconciler(extra.delegatingClient(cached), cached, cached, apply.New(apply.Options{Client: cached, Live: cached, FieldOwner: FieldOwner, Component: ComponentName,
 			LegacyManagers: []string{servers.LegacyManager}, StripAnnotations: []string{servers.LegacyCopyAnnotation}, FullObjectKinds: []schema.GroupVersionKind{servers.Deployment}}), env.clock),
-		settings: settings, extraCaches: extra, served: func() capability.Set { return env.served },
+		settings: settings, extraCaches: extra, served: func() capability.Set { return env.served }, takeOver: noTakeOver{},
+	}
+	if env.newTakeOver != nil {
+		env.r.takeOver = env.newTakeOver()
 	}
 	env.r.admins, env.r.proxy = &singleton.Value[[]string]{}, &singleton.Value[resources.EgressProxy]{}
 	env.r.apiKeys = huggingface.NewWatcher(dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), "", env.clock, logr.Discard())

@@ -1,6 +1,7 @@
 package modelcatalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -19,14 +21,12 @@ import (
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
-
-// isManaged reports whether an object has the labels of this component.
-func isManaged(o metav1.Object) bool { return apply.HasComponentLabels(o, ComponentName) }
 
 // isValidated reports whether the cached version of an object was validated before.
 func (r *catalogReconciler) isValidated(ctx context.Context, c *aihubv1alpha1.Catalog, kind schema.GroupVersionKind, name string) (bool, error) {
@@ -34,8 +34,8 @@ func (r *catalogReconciler) isValidated(ctx context.Context, c *aihubv1alpha1.Ca
 	return metadata != nil && r.stateOf(c.UID).validVersions[name] == objectVersion(metadata), err
 }
 
-// ensureUserSources creates missing user-editable ConfigMaps, and removes the default entry of legacy releases from existing ones. It reads
-// each version of a ConfigMap once.
+// ensureUserSources creates missing user-editable ConfigMaps. It adds the managed labels to existing ones and removes legacy data from
+// them. It reads each version of a ConfigMap from the API server once.
 func (r *catalogReconciler) ensureUserSources(ctx context.Context, c *aihubv1alpha1.Catalog) error {
 	var errs []error
 	for _, s := range resources.UserSources {
@@ -59,14 +59,17 @@ func (r *catalogReconciler) ensureUserSource(ctx context.Context, c *aihubv1alph
 	if err != nil {
 		return err
 	}
-	if err := r.Applier.PatchExisting(ctx, live, func() { cleanUserSources(ctx, live) }); err != nil {
+	if err := r.Applier.PatchExisting(ctx, live, func() {
+		live.Labels = labels.Merge(live.Labels, names.Labels(ComponentName))
+		r.takeOver.CleanSources(ctx, live)
+	}); err != nil {
 		return err
 	}
 	r.stateOf(c.UID).validVersions[name] = objectVersion(live)
 	return nil
 }
 
-// ensureDatabaseSecret creates the Secret of the database, or adopts a legacy one with its data, and adds missing keys.
+// ensureDatabaseSecret creates the Secret of the database, and adds missing keys.
 func (r *catalogReconciler) ensureDatabaseSecret(ctx context.Context, c *aihubv1alpha1.Catalog) error {
 	if !resources.OwnsDatabase(c, r.inputsOf(c)) {
 		return nil
@@ -84,11 +87,12 @@ func (r *catalogReconciler) ensureDatabaseSecret(ctx context.Context, c *aihubv1
 		return nil // the event of its deletion requeues the Catalog
 	}
 	data := withMissingKeys(live.Data, r.settings.CatalogPostgresUser, r.settings.CatalogPostgresDatabase)
-	objects := withAdoption(apply.Desired{{Config: databaseSecret(c, live.Type, data), NeverDelete: true}})
+	objects := apply.Desired{{Config: databaseSecret(c, live.Type, data), NeverDelete: true}}
+	r.takeOver.Adopt(c, objects)
 	if err := r.Applier.Apply(ctx, c, objects); err != nil {
 		return r.reportApplyError(c, err)
 	}
-	if live.UID != "" && isManaged(live) && metav1.IsControlledBy(live, c) && maps.EqualFunc(live.Data, data, slices.Equal[[]byte]) {
+	if live.UID != "" && resources.IsManaged(live) && metav1.IsControlledBy(live, c) && maps.EqualFunc(live.Data, data, slices.Equal[[]byte]) {
 		r.stateOf(c.UID).validVersions[key.Name] = objectVersion(live)
 	}
 	return nil
@@ -97,31 +101,24 @@ func (r *catalogReconciler) ensureDatabaseSecret(ctx context.Context, c *aihubv1
 // withMissingKeys returns the data of the Secret with missing or empty keys set. Existing values are kept, because the database was created with
 // them.
 func withMissingKeys(data map[string][]byte, user, database string) map[string][]byte {
-	out := maps.Clone(data)
-	if out == nil {
-		out = map[string][]byte{}
-	}
-	for key, value := range map[string]string{resources.KeyDatabase: database, resources.KeyUser: user} {
+	out := map[string][]byte{}
+	maps.Copy(out, data)
+	for key, value := range map[string]string{resources.KeyDatabase: database, resources.KeyUser: user, resources.KeyPassword: pkgresources.NewPassword()} {
 		if len(out[key]) == 0 {
 			out[key] = []byte(value)
 		}
-	}
-	if len(out[resources.KeyPassword]) == 0 {
-		out[resources.KeyPassword] = []byte(pkgresources.NewPassword())
 	}
 	return out
 }
 
 // databaseSecret returns the Secret of the database. The type of an existing Secret is immutable.
 func databaseSecret(c *aihubv1alpha1.Catalog, secretType corev1.SecretType, data map[string][]byte) *corev1ac.SecretApplyConfiguration {
-	if secretType == "" {
-		secretType = corev1.SecretTypeOpaque
-	}
-	return corev1ac.Secret(resources.DatabaseName, c.Namespace).WithLabels(resources.Labels(resources.DatabaseName)).WithType(secretType).WithData(data)
+	return corev1ac.Secret(resources.DatabaseName, c.Namespace).WithLabels(resources.Labels(resources.DatabaseName)).
+		WithType(cmp.Or(secretType, corev1.SecretTypeOpaque)).WithData(data)
 }
 
 // deploymentReferences returns the Secrets of the database that the pods of a Deployment read only when they start. A change must restart
-// the pods. The Secret of an external database is included only under the name of the managed one, because RBAC may allow no other Secrets.
+// the pods. The Secret of spec.database.external is included only if it has the name of the managed one, because RBAC may allow no others.
 func deploymentReferences(c *aihubv1alpha1.Catalog, deployment string) []reference.Reference {
 	if ext := resources.ExternalDatabase(c); resources.DatabaseConnection(c) != nil || ext != nil && deployment == resources.Name && ext.SecretName != resources.DatabaseName {
 		return nil
@@ -229,7 +226,7 @@ func (r *catalogReconciler) listPodsIfChanged(ctx context.Context, c *aihubv1alp
 	if err != nil || databasePod(pods) == nil {
 		return nil, err
 	}
-	serverPods, err := r.ListPods(ctx, c.Namespace, resources.Selector(resources.Name)) // their number must not hide the pod of the database
+	serverPods, err := r.ListPods(ctx, c.Namespace, resources.Selector(resources.Name)) // a separate list, so that its limit never omits the database pod
 	if err == nil {
 		state.podsListedFor = objectVersion(database)
 	}
@@ -254,7 +251,6 @@ func databasePod(pods []corev1.Pod) *corev1.Pod {
 // hasOlderServerPod reports whether a pod of the server is older than the pod of the database.
 func hasOlderServerPod(pods []corev1.Pod, database *corev1.Pod) bool {
 	return slices.ContainsFunc(pods, func(p corev1.Pod) bool {
-		isOlder := p.CreationTimestamp.Before(&database.CreationTimestamp)
-		return p.Labels[resources.LabelName] == resources.Name && p.DeletionTimestamp.IsZero() && isOlder
+		return p.Labels[resources.LabelName] == resources.Name && p.DeletionTimestamp.IsZero() && p.CreationTimestamp.Before(&database.CreationTimestamp)
 	})
 }

@@ -12,5 +12,5 @@
 //
 // Package openshift adds service accounts and storage entries, and publishes models: by Routes on OpenShift, elsewhere by HTTPRoutes or
 // Ingresses. Package authproxy builds the sidecar that authenticates REST requests. Rules shared with the webhook are in pkg/modelmesh,
-// settings in pkg/modelmesh/settings.
+// settings in pkg/modelmesh/settings. Package takeover adopts and deletes the objects of the legacy controllers.
 package modelmesh

@@ -201,7 +201,7 @@ func (n *Namespaces) requestsFor(ctx context.Context, o client.Object) []reconci
 func (n *Namespaces) Requests(ctx context.Context) []reconcile.Request {
 	list, err := n.List(ctx)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing the enabled namespaces")
+		ctrl.LoggerFrom(ctx).Error(err, "Failed to list the enabled namespaces")
 	}
 	var requests []reconcile.Request
 	for _, name := range list {

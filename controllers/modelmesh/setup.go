@@ -4,19 +4,23 @@ import (
 	"context"
 	"errors"
 
-	corev1 "k8s.io/api/core/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
 	meshevents "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/events"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	pkgmodelmesh "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	"github.com/odh-platform/odh-platform-operator/pkg/takeover"
 )
 
 // ComponentName is the name of the component in flags, labels, metrics and directories.
@@ -24,17 +28,6 @@ const ComponentName = "modelmesh"
 
 // FieldOwner is the field manager of server-side apply.
 const FieldOwner = "modelmesh-controller"
-
-// MaxEventNoteBytes limits the note of an Event: the API server rejects more than 1 KiB.
-const MaxEventNoteBytes = 1000
-
-// LegacyManagers returns the field managers of the legacy controller, which updated whole objects.
-func LegacyManagers() []string { return []string{"manager"} }
-
-// LegacyAnnotations returns the annotations that the legacy controller set on the objects that it applied.
-func LegacyAnnotations() []string {
-	return []string{corev1.LastAppliedConfigAnnotation, "manifestival"}
-}
 
 // PredictorKind is the API that the component requires. All other APIs of KServe are optional.
 var PredictorKind = schema.GroupVersionKind{Group: "serving.kserve.io", Version: "v1alpha1", Kind: "Predictor"}
@@ -53,7 +46,7 @@ type Options struct {
 	Config config.Config
 	Served *capability.Watcher
 	Clock  clock.Clock
-	// Applier applies as FieldOwner and takes over the fields of LegacyManagers.
+	// Applier applies as FieldOwner.
 	Applier *apply.Applier
 	// Settings provides the settings of each namespace. The caller adds it to the manager.
 	Settings       *meshsettings.Source
@@ -73,7 +66,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	log := mgr.GetLogger().WithName(ComponentName)
 	shared := &Dependencies{
-		Options: o, Recorder: mgr.GetEventRecorder(ComponentName), Namespaces: namespaces,
+		Options: o, Recorder: mgr.GetEventRecorder(ComponentName), Namespaces: namespaces, RouteApplier: o.Applier, TakeOver: NoTakeOver{},
 		Lister: &Lister{
 			Config: o.Config.ModelMesh, Cached: mgr.GetClient(), Namespaces: namespaces, Served: o.Served.Current, Settings: o.Settings.For,
 		},
@@ -100,7 +93,35 @@ type Dependencies struct {
 	Pool   *meshclient.Pool
 	Events *meshevents.Watcher
 	Lister *Lister
+	// RouteApplier applies the objects that publish models. Without a take-over it is Applier.
+	RouteApplier *apply.Applier
+	TakeOver     TakeOver
 }
+
+// ClaimResolver returns the PersistentVolumeClaims that the pods of a runtime mount, and those that are missing.
+type ClaimResolver func(resources.RuntimeInputs) (claims, missing []string, err error)
+
+// TakeOver is the take-over from the legacy controllers. Finalize is called for InferenceServices, and Prune is not called.
+type TakeOver interface {
+	takeover.Interface[client.Object]
+	// BuildDeployment builds the Deployment of a runtime with the pod template of the legacy controller if the live Deployment has such a
+	// template and can keep it. Otherwise it returns nil, and the message of an Event if the pods must be replaced. live is nil if it does
+	// not exist.
+	BuildDeployment(in resources.RuntimeInputs, live *appsv1.Deployment, resolve ClaimResolver) (built *resources.Deployment, replaced string, err error)
+	// LegacyRoutes selects the Routes of the legacy controller for an InferenceService; nil for none.
+	LegacyRoutes(s *v1beta1.InferenceService) client.ListOption
+}
+
+// NoTakeOver takes over nothing.
+type NoTakeOver struct{ takeover.None[client.Object] }
+
+// BuildDeployment implements TakeOver.
+func (NoTakeOver) BuildDeployment(resources.RuntimeInputs, *appsv1.Deployment, ClaimResolver) (*resources.Deployment, string, error) {
+	return nil, "", nil
+}
+
+// LegacyRoutes implements TakeOver.
+func (NoTakeOver) LegacyRoutes(*v1beta1.InferenceService) client.ListOption { return nil }
 
 // Subcontroller registers a group of controllers. ctx is cancelled when the component stops.
 type Subcontroller func(ctx context.Context, mgr ctrl.Manager, shared *Dependencies) error

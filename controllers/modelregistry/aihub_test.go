@@ -25,7 +25,7 @@ func TestReconcileWaitsForAIHub(t *testing.T) {
 		aihub: hub, settings: Settings{ModelRegistry: config.ModelRegistry{Namespace: "set"}}, served: func() capability.Set { return capability.NewSet() },
 	}
 	for name, phase := range map[string]func() error{
-		"phase":    func() error { return r.phases()[1].Run(t.Context(), &v1beta1.ModelRegistry{}) },
+		"phase":    func() error { return r.phases()[0].Run(t.Context(), &v1beta1.ModelRegistry{}) },
 		"finalize": func() error { return r.finalize(t.Context(), &v1beta1.ModelRegistry{}) },
 	} {
 		if wait, ok := errors.AsType[*reconciler.Wait](phase()); !ok || wait.Retry != time.Second {

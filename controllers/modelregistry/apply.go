@@ -9,19 +9,21 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	userv1 "github.com/openshift/api/user/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	batchv1ac "k8s.io/client-go/applyconfigurations/batch/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
@@ -145,21 +147,11 @@ func (r *registryReconciler) applyUnowned(ctx context.Context, m *v1beta1.ModelR
 		case key.GroupVersionKind == capability.UserGroup:
 			errs = append(errs, r.ensureGroup(ctx, m, live))
 		default:
-			o.AdoptIf = adoptable(m)
 			toApply = append(toApply, o)
 		}
 	}
+	r.takeOver.Adopt(m, toApply)
 	return errors.Join(append(errs, r.Applier.Apply(ctx, m, toApply))...)
-}
-
-// adoptable returns a predicate for objects of the legacy operator for this registry. The legacy operator set the namespace label only on
-// some kinds.
-func adoptable(m *v1beta1.ModelRegistry) func(*unstructured.Unstructured) bool {
-	return func(live *unstructured.Unstructured) bool {
-		namespace, found := live.GetLabels()[resources.LabelNamespace]
-		return live.GetLabels()[resources.LabelCreatedBy] == resources.CreatedBy && live.GetLabels()[resources.LabelApp] == resources.LabelValue(m.Name) &&
-			(!found || namespace == m.Namespace) && !isOfOtherComponent(live)
-	}
 }
 
 // getUnowned returns the metadata of an object, or nil if it does not exist. It returns an error if the object belongs to another registry
@@ -184,7 +176,7 @@ func (r *registryReconciler) checkNotForeign(ctx context.Context, m *v1beta1.Mod
 	other := live.Labels[resources.LabelNamespace]
 	foreign := newForeignError(live)
 	switch {
-	case isOfOtherComponent(live):
+	case resources.IsOfOtherComponent(live):
 		foreign.Controller = strings.TrimSpace("component " + live.Labels[names.ComponentLabel])
 		if live.Labels[names.ComponentLabel] == catalogComponent || live.Labels[resources.LabelComponent] == catalogName {
 			foreign.Controller = fmt.Sprintf("%s %s/%s", aihubv1alpha1.Kind, other, aihubv1alpha1.CatalogName)
@@ -199,12 +191,6 @@ func (r *registryReconciler) checkNotForeign(ctx context.Context, m *v1beta1.Mod
 		foreign.Controller = fmt.Sprintf("%s %s/%s", v1beta1.Kind, other, m.Name)
 	}
 	return foreign
-}
-
-// isOfOtherComponent reports whether the labels of an object name another component.
-func isOfOtherComponent(object client.Object) bool {
-	legacyComponent, found := object.GetLabels()[resources.LabelComponent]
-	return apply.ManagedByOther(object, ComponentName) || found && legacyComponent != resources.PartOf && legacyComponent != resources.DatabaseComponent
 }
 
 func newForeignError(live client.Object) *apply.ForeignError {
@@ -229,25 +215,19 @@ func (r *registryReconciler) ensureGroup(ctx context.Context, m *v1beta1.ModelRe
 // prune deletes objects that are no longer desired: objects that the registry owns, unowned objects with its labels, and legacy objects.
 // It sends no request if nothing has changed.
 func (r *registryReconciler) prune(ctx context.Context, m *v1beta1.ModelRegistry, desired apply.Desired, in resources.Inputs) error {
-	desiredKeys := map[apply.Key]bool{}
-	for _, o := range desired {
-		desiredKeys[o.Key()] = true
-	}
 	err := r.Applier.Prune(ctx, m, slices.Concat(desired, r.retainedDatabase(m)), in.Prunable(servers.CronJob), nil)
 	for _, kind := range unownedKinds(in) {
-		err = errors.Join(err, r.deleteUnowned(ctx, m, kind, desiredKeys))
+		err = errors.Join(err, r.deleteUnowned(ctx, m, kind, desired))
 	}
 	if err != nil {
 		return fmt.Errorf("deleting objects that are no longer desired: %w", err)
 	}
-	if err := r.deleteLegacyObjects(ctx, m, desiredKeys, in); err != nil {
-		return fmt.Errorf("removing objects of the legacy operator: %w", err)
-	}
-	return nil
+	return r.takeOver.Prune(ctx, m, desired)
 }
 
-// retainedDatabase returns the objects of a generated database that prune keeps when the spec names another database, because users may still
-// have to migrate the data. The objects of backups are kept only while backups are enabled.
+// retainedDatabase returns the objects of a generated database, which prune keeps although desired never contains them. It keeps them even
+// if the spec names another database, because users may still have to migrate the data. The objects of backups are kept only while
+// backups are enabled and their claim is not foreign.
 func (r *registryReconciler) retainedDatabase(m *v1beta1.ModelRegistry) apply.Desired {
 	var retained apply.Desired
 	retained.Add(appsv1ac.Deployment(resources.DatabaseName(m), m.Namespace), corev1ac.Service(resources.DatabaseName(m), m.Namespace),
@@ -265,10 +245,11 @@ func unownedKinds(in resources.Inputs) []schema.GroupVersionKind {
 
 // deleteUnowned deletes objects of a kind that have the labels of the registry and are not desired. It searches all namespaces, because the
 // namespace of HTTPRoutes is a setting.
-func (r *registryReconciler) deleteUnowned(ctx context.Context, m *v1beta1.ModelRegistry, kind schema.GroupVersionKind, desired map[apply.Key]bool) error {
+func (r *registryReconciler) deleteUnowned(ctx context.Context, m *v1beta1.ModelRegistry, kind schema.GroupVersionKind, desired apply.Desired) error {
 	selector := map[string]string{resources.LabelApp: resources.LabelValue(m.Name), resources.LabelNamespace: m.Namespace}
 	return r.Applier.DeleteByLabels(ctx, m.UID, kind, selector, func(o client.Object) bool {
-		return desired[apply.NewKey(kind, o.GetNamespace(), o.GetName())]
+		key := apply.NewKey(kind, o.GetNamespace(), o.GetName())
+		return slices.ContainsFunc(desired, func(d apply.Object) bool { return d.Key() == key })
 	})
 }
 
@@ -302,18 +283,76 @@ func (r *registryReconciler) finalize(ctx context.Context, m *v1beta1.ModelRegis
 	return statusWait
 }
 
-// deleteAllUnowned deletes Group, ClusterRoleBinding and HTTPRoute of a registry, including legacy ones. It ignores APIs that are not
-// served.
+// deleteAllUnowned deletes Group, ClusterRoleBinding and HTTPRoute of a registry. It ignores APIs that are not served.
 func (r *registryReconciler) deleteAllUnowned(ctx context.Context, m *v1beta1.ModelRegistry) error {
-	in := buildInputs(m, &r.stateOf(m).platform)
-	legacyNames := map[schema.GroupVersionKind]types.NamespacedName{
-		servers.ClusterRoleBinding: {Name: resources.DelegatorName(m)},
-		capability.HTTPRoute:       {Namespace: in.Gateway.RouteNamespace, Name: resources.HTTPRouteName(m)},
-		capability.UserGroup:       {Name: resources.UsersName(m)},
+	var errs []error
+	for _, kind := range unownedKinds(buildInputs(m, &r.stateOf(m).platform)) {
+		errs = append(errs, r.deleteUnowned(ctx, m, kind, nil))
+	}
+	return errors.Join(append(errs, r.takeOver.Finalize(ctx, m))...)
+}
+
+const orphanRetryInterval = time.Minute
+
+// orphanCleaner runs once, on the leader. It deletes the ClusterRoleBindings, HTTPRoutes and Groups of registries that were deleted without
+// the finalizer, such as by force: a new ServiceAccount or Service of the same name would get their permissions or their requests.
+type orphanCleaner struct {
+	apiReader client.Reader
+	applier   *apply.Applier
+	clock     clock.Clock
+	log       logr.Logger
+}
+
+// Start implements manager.Runnable. It retries failures and always returns nil.
+func (c *orphanCleaner) Start(ctx context.Context) error {
+	servers.Retry(ctx, c.clock, orphanRetryInterval, orphanRetryInterval, c.clean, func(err error, after time.Duration) {
+		c.log.Error(err, "Removing objects of deleted registries failed; retrying", "after", after)
+	})
+	return nil
+}
+
+func (c *orphanCleaner) clean(ctx context.Context) error {
+	registryLabels := client.MatchingLabels{resources.LabelCreatedBy: resources.CreatedBy, resources.LabelComponent: resources.PartOf}
+	bindings := &rbacv1.ClusterRoleBindingList{}
+	if err := c.apiReader.List(ctx, bindings, registryLabels); err != nil {
+		return fmt.Errorf("listing ClusterRoleBindings: %w", err)
 	}
 	var errs []error
-	for _, kind := range unownedKinds(in) {
-		errs = append(errs, r.deleteUnowned(ctx, m, kind, nil), r.Applier.DeleteIf(ctx, m.UID, kind, legacyNames[kind], legacyPredicate(m)))
+	for i := range bindings.Items {
+		if b := &bindings.Items[i]; b.RoleRef.Name == rbacproxy.DelegatorRole {
+			errs = append(errs, c.deleteOrphan(ctx, b, "ClusterRoleBinding", resources.DelegatorName))
+		}
+	}
+	for kind, nameOf := range map[schema.GroupVersionKind]func(*v1beta1.ModelRegistry) string{
+		capability.HTTPRoute: resources.HTTPRouteName, capability.UserGroup: resources.UsersName,
+	} {
+		list := objectmeta.NewList(kind)
+		err := c.apiReader.List(ctx, list, registryLabels)
+		if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+			errs = append(errs, fmt.Errorf("listing %s: %w", kind.Kind, err))
+		}
+		for i := range list.Items {
+			list.Items[i].SetGroupVersionKind(kind)
+			errs = append(errs, c.deleteOrphan(ctx, &list.Items[i], kind.Kind, nameOf))
+		}
 	}
 	return errors.Join(errs...)
+}
+
+// deleteOrphan deletes an object if the registry in its labels does not exist. nameOf returns the name of such objects.
+func (c *orphanCleaner) deleteOrphan(ctx context.Context, o client.Object, kind string, nameOf func(*v1beta1.ModelRegistry) string) error {
+	m := &v1beta1.ModelRegistry{}
+	m.Namespace, m.Name = o.GetLabels()[resources.LabelNamespace], o.GetLabels()[resources.LabelApp]
+	key := client.ObjectKeyFromObject(m)
+	if key.Name == "" || key.Namespace == "" || o.GetName() != nameOf(m) {
+		return nil
+	}
+	// The objects were listed first. A registry is created before its objects, so a registry that is missing now has been deleted.
+	if err := c.apiReader.Get(ctx, key, m); err == nil {
+		return nil
+	} else if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("reading ModelRegistry %s: %w", key, err)
+	}
+	c.log.Info("Removing an object of a deleted registry", "kind", kind, "object", o.GetName(), "registry", key.String())
+	return c.applier.DeleteOwned(ctx, "", o)
 }

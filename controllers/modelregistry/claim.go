@@ -38,12 +38,13 @@ type rejectedSize struct {
 const (
 	// expansionRetry is the time between two attempts at a rejected expansion.
 	expansionRetry = 10 * time.Minute
-	// failureDelay is the time for which a CronJob must report a failed backup. It finishes a successful Job in two writes, between which
-	// its status is that of a failure.
+	// failureDelay is the time for which a CronJob must report a failed backup. The CronJob controller records the end of a successful Job
+	// in two writes, between which the status is that of a failure.
 	failureDelay = 10 * time.Second
 )
 
-// Annotations of a claim with the user and the database with which its data was created. The spec may name others, and the Secret may be deleted.
+// Annotations of a claim with the user and the database with which its data was created. The spec may name others, and the Secret may be
+// deleted.
 const (
 	annotationUser     = "modelregistry.opendatahub.io/database-user"
 	annotationDatabase = "modelregistry.opendatahub.io/database"
@@ -127,7 +128,8 @@ func (r *registryReconciler) expandClaim(ctx context.Context, m *v1beta1.ModelRe
 	return r.resizeClaim(ctx, m, claim, *requested.Size, field)
 }
 
-// resizeClaim raises the storage request of a claim, unless the API server rejected the size for this version of the claim.
+// resizeClaim raises the storage request of a managed claim, unless the API server rejected the size for this version of the claim and
+// retryAt is not reached. It returns a message if the claim keeps its size.
 func (r *registryReconciler) resizeClaim(ctx context.Context, m *v1beta1.ModelRegistry, claim *corev1.PersistentVolumeClaim,
 	requested resource.Quantity, field string,
 ) (string, error) {

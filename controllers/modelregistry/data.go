@@ -175,8 +175,8 @@ func (r *registryReconciler) updateDataOwners(ctx context.Context, m *v1beta1.Mo
 	return retained, nil
 }
 
-// isManaged reports whether an object has labels or an owner reference of this operator or the legacy one. Field managers do not count: a
-// user removes the labels and the owner reference to keep the data.
+// isManaged reports whether an object has the label of this operator or of the legacy one, or an owner reference to a registry. Field
+// managers do not count: a user removes the labels and the owner reference to keep the data.
 func isManaged(object client.Object) bool {
 	return object.GetLabels()[names.OperatorLabel] == names.OperatorName || object.GetLabels()[resources.LabelCreatedBy] == resources.CreatedBy ||
 		slices.ContainsFunc(object.GetOwnerReferences(), isRegistryReference)

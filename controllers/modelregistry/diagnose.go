@@ -100,7 +100,8 @@ func (r *registryReconciler) withDatabaseCause(ctx context.Context, m *v1beta1.M
 	return &problem, nil
 }
 
-// isStarting reports whether a pod starts normally or runs: it is scheduled, and no container has restarted, failed or is stuck.
+// isStarting reports whether a pod starts normally or runs: scheduling has not failed, and no container has restarted, has terminated or is
+// stuck.
 func isStarting(pod *corev1.Pod) bool {
 	for _, status := range pod.Status.ContainerStatuses {
 		if status.RestartCount > 0 || isStuck(status) || !status.Ready && status.State.Terminated != nil {

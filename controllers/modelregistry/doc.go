@@ -1,3 +1,3 @@
-// Package modelregistry reconciles ModelRegistry objects. For each it runs one REST server behind kube-rbac-proxy, with an external
-// database or a generated PostgreSQL server, and publishes it.
+// Package modelregistry reconciles ModelRegistry objects. For each, it runs and publishes a REST server, behind kube-rbac-proxy if the spec
+// has the proxy. The server uses an external database or a generated PostgreSQL database.
 package modelregistry

@@ -64,7 +64,9 @@ func distinctWrites(writes string) []string {
 
 // [modelregistry-100] [modelregistry-102] If any request of the first reconcile fails, the reconcile returns and reports the error and sets
 // nothing available. A retry creates the same objects without a second password.
-func TestFaultAtEveryCall(t *testing.T) {
+func TestFaultAtEveryCall(t *testing.T) { testFaultAtEveryCall(t, newTestEnv) }
+
+func testFaultAtEveryCall(t *testing.T, newEnv newEnvFunc) {
 	fakeapi.Exhaustive(t)
 	for name, test := range map[string]struct {
 		served []schema.GroupVersionKind
@@ -72,7 +74,7 @@ func TestFaultAtEveryCall(t *testing.T) {
 	}{"generated on Kubernetes": {nil, withGeneratedDatabase}, "generated with TLS and backups": {nil, withBackups}, "external on OpenShift": {optionalKinds, registrytest.AddProxy}} {
 		t.Run(name, func(t *testing.T) {
 			reconcileWithFault := func(n int) (env *testEnv, m *v1beta1.ModelRegistry, calls *int, err error) {
-				env = newTestEnv(t, test.served)
+				env = newEnv(t, test.served)
 				env.settings.Gateway.Domain = "gate.example.com"
 				m = newRegistry("demo", test.change)
 				calls = env.failAt(n)
@@ -114,9 +116,11 @@ func TestFaultAtEveryCall(t *testing.T) {
 }
 
 // [D1] If any request of a deletion fails, a later reconcile deletes the objects without an owner reference and retains the data.
-func TestFaultAtEveryCallOfADeletion(t *testing.T) {
+func TestFaultAtEveryCallOfADeletion(t *testing.T) { testFaultAtEveryCallOfADeletion(t, newTestEnv) }
+
+func testFaultAtEveryCallOfADeletion(t *testing.T, newEnv newEnvFunc) {
 	finalizeWithFault := func(n int) (env *testEnv, m *v1beta1.ModelRegistry, calls *int, err error) {
-		env = newTestEnv(t, optionalKinds)
+		env = newEnv(t, optionalKinds)
 		env.settings.Gateway.Domain = "gate.example.com"
 		m = newRegistry("demo", withGeneratedDatabase, registrytest.AddProxy)
 		env.reconcileOnce(m)

@@ -78,6 +78,10 @@ func TestForeignRouteDoesNotBlockTheServer(t *testing.T) {
 // The ClusterRoleBinding of the catalog is not changed by a registry of the same name in its or another namespace, nor by the deletion of
 // that registry.
 func TestBindingOfTheCatalogIsNotAdopted(t *testing.T) {
+	testBindingOfTheCatalogIsNotAdopted(t, newTestEnv)
+}
+
+func testBindingOfTheCatalogIsNotAdopted(t *testing.T, newEnv newEnvFunc) {
 	for _, namespace := range []string{"catalogs", "ns"} {
 		t.Run(namespace, func(t *testing.T) {
 			labels := names.Labels(catalogComponent)
@@ -89,7 +93,7 @@ func TestBindingOfTheCatalogIsNotAdopted(t *testing.T) {
 				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"},
 				Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "model-catalog"}},
 			}
-			env := newTestEnv(t, nil, binding)
+			env := newEnv(t, nil, binding)
 			m := newRegistry("model-catalog", registrytest.AddProxy)
 			env.requireWait(env.reconcile(m), "a valid spec") // the name is reserved
 			d := &servers.Description{Name: m.Name, Namespace: m.Namespace, Labels: func(object string) map[string]string { return resources.Labels(m, object) }}

@@ -49,26 +49,6 @@ func TestGatewayModeIsEnabledLater(t *testing.T) {
 	}
 }
 
-// [modelregistry-40] D25: the deletion of a registry deletes a legacy HTTPRoute after gateway mode was disabled.
-func TestDeletionRemovesTheHTTPRoute(t *testing.T) {
-	for name, served := range map[string][]schema.GroupVersionKind{"served": optionalKinds, "not served [D2]": {capability.Route}} {
-		t.Run(name, func(t *testing.T) {
-			m := newRegistry("demo")
-			legacy := newUnstructured(capability.HTTPRoute)
-			legacy.SetNamespace("routes")
-			legacy.SetName("model-registry-demo")
-			legacy.SetLabels(map[string]string{resources.LabelCreatedBy: resources.CreatedBy, resources.LabelApp: "demo"})
-			env := newTestEnv(t, served, legacy)
-			env.requireWait(env.finalize(t.Context(), m), "status")
-			env.requireWait(env.finalize(t.Context(), m), "status")
-			env.requireNoError(env.finalize(t.Context(), m))
-			if deleted, want := !env.get(newUnstructured(capability.HTTPRoute), "routes", "model-registry-demo"), len(served) > 1; deleted != want {
-				t.Errorf("HTTPRoute deleted: %t, want %t", deleted, want)
-			}
-		})
-	}
-}
-
 // [modelregistry-53] [modelregistry-55] [modelregistry-56] Inputs depend on the APIs that the cluster serves (W7).
 func TestInputsFollowTheCluster(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -20,7 +20,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
-	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 // Limits of the part at the end of a log that is read.
@@ -126,7 +125,7 @@ func (r *registryReconciler) databaseSecrets(ctx context.Context, m *v1beta1.Mod
 // values of the Secrets with which the server connects.
 func scanLog(text string, values redact.Values) *conditionReason {
 	misconfigured := func(cause string) *conditionReason {
-		return &conditionReason{ReasonConfiguration, "database configuration error: " + conditions.Clip(values.Text(cause), maxLineLength)}
+		return &conditionReason{ReasonConfiguration, "database configuration error: " + redact.Clip(values.Text(cause), maxLineLength)}
 	}
 	var failedCheck, connectionErr *conditionReason
 	for line := range strings.Lines(text) {
@@ -136,7 +135,7 @@ func scanLog(text string, values redact.Values) *conditionReason {
 		case alert && cause == unparsableURLMessage:
 			return misconfigured(cause)
 		case alert:
-			return &conditionReason{ReasonAlert, "rest container alert: " + conditions.Clip(values.Text(line), maxLineLength)}
+			return &conditionReason{ReasonAlert, "rest container alert: " + redact.Clip(values.Text(line), maxLineLength)}
 		case cause != "":
 			connectionErr = misconfigured(cause)
 		}

@@ -240,17 +240,17 @@ func TestWaitsForObservedGeneration(t *testing.T) {
 	}
 }
 
-// [modelregistry-52] D19: legacy conditions are removed, and that of the proxy is removed with the proxy.
-func TestLegacyConditionsAreRemoved(t *testing.T) {
-	m := newRegistry("demo")
-	for _, conditionType := range append([]string{ConditionProxy, ConditionAvailable}, legacyConditions...) {
-		setCondition(m, conditionType, metav1.ConditionTrue, "Old", "old")
-	}
-	if err := removeLegacyConditions(t.Context(), m); err != nil {
-		t.Fatal(err)
-	}
-	if len(m.Status.Conditions) != 1 || m.Status.Conditions[0].Type != ConditionAvailable {
-		t.Errorf("conditions %v", m.Status.Conditions)
+// The condition of the proxy is removed with the proxy.
+func TestProxyConditionIsRemoved(t *testing.T) {
+	m := newRegistry("demo", registrytest.AddProxy)
+	setCondition(m, ConditionProxy, metav1.ConditionTrue, "Old", "old")
+	env := newTestEnv(t, nil)
+	for _, want := range []int{1, 0} {
+		env.requireNoError(env.removeOutdatedConditions(t.Context(), m))
+		if len(m.Status.Conditions) != want {
+			t.Errorf("got conditions %v, want %d", m.Status.Conditions, want)
+		}
+		m.Spec.KubeRBACProxy = nil
 	}
 }
 

@@ -9,8 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
@@ -20,69 +18,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
-
-// legacyCatalog returns the catalog of releases before the kind Catalog. It has owner references, but no controller reference.
-func legacyCatalog() (*appsv1.Deployment, *corev1.Service) {
-	labels := map[string]string{resources.LabelCreatedBy: resources.CreatedBy, resources.LabelComponent: "model-catalog", resources.LabelApp: "model-catalog"}
-	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "ns", Name: "model-catalog", UID: "catalog-deployment", Labels: labels,
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "components.platform.opendatahub.io/v1alpha1", Kind: "ModelRegistry", Name: "default-modelregistry", UID: "p"}},
-		}}, &corev1.Service{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "ns", Name: "model-catalog", UID: "catalog-service", Labels: labels,
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "model-catalog", UID: "catalog-deployment"}},
-		}}
-}
-
-// [modelregistry-37] A registry named model does not delete the legacy catalog, which it does not control.
-func TestLegacyCatalogIsNotDeleted(t *testing.T) {
-	for name, change := range map[string]func(client.Object){
-		"unchanged":             func(client.Object) {},
-		"without owners":        func(o client.Object) { o.SetOwnerReferences(nil) },
-		"only label created-by": func(o client.Object) { o.SetLabels(map[string]string{resources.LabelCreatedBy: resources.CreatedBy}) },
-		"only label created-by, without owners": func(o client.Object) {
-			o.SetLabels(map[string]string{resources.LabelCreatedBy: resources.CreatedBy})
-			o.SetOwnerReferences(nil)
-		},
-		"of another registry":    func(o client.Object) { o.SetOwnerReferences([]metav1.OwnerReference{controlledBy("other")}) },
-		"of an earlier registry": func(o client.Object) { o.SetOwnerReferences([]metav1.OwnerReference{controlledBy("gone")}) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			d, s := legacyCatalog()
-			change(d)
-			change(s)
-			env := newTestEnv(t, nil, d, s)
-			env.requireWait(env.reconcile(newRegistry("model")), "available")
-			if got := env.takeWrites(); strings.Contains(got, "delete") {
-				t.Errorf("wrote\n%s", got)
-			}
-		})
-	}
-}
-
-func controlledBy(uid string) metav1.OwnerReference {
-	r := ownerReference(v1beta1.Kind, uid, types.UID(uid))
-	r.Controller = new(true)
-	return r
-}
-
-// Legacy objects are read again before deletion, because a Catalog may have adopted them since they were listed.
-func TestAdoptedLegacyObjectIsNotDeleted(t *testing.T) {
-	m := newRegistry("model")
-	d := legacyObject(m, &appsv1.Deployment{}, "model-catalog", true)
-	d.UID = "catalog-deployment"
-	env := newTestEnv(t, nil, d)
-	env.requireWait(env.reconcile(newRegistry("demo")), "available") // any registry of the namespace causes the list of legacy objects
-	env.get(d, "ns", "model-catalog")
-	for key, value := range names.Labels("modelcatalog") {
-		d.Labels[key] = value
-	}
-	d.OwnerReferences = []metav1.OwnerReference{{APIVersion: "aihub.opendatahub.io/v1alpha1", Kind: "Catalog", Name: "catalog", UID: "c", Controller: new(true)}}
-	env.requireNoError(env.server.Update(t.Context(), d))
-	env.requireWait(env.reconcile(m), "available")
-	if !env.get(&appsv1.Deployment{}, "ns", "model-catalog") {
-		t.Error("a Deployment that a Catalog controls was deleted")
-	}
-}
 
 // catalogBinding returns the ClusterRoleBinding of the catalog's proxy, of this or the legacy operator.
 func catalogBinding(namespace string, managed bool) *rbacv1.ClusterRoleBinding {
@@ -102,6 +37,10 @@ func catalogBinding(namespace string, managed bool) *rbacv1.ClusterRoleBinding {
 
 // A registry named model-catalog neither adopts nor deletes the ClusterRoleBinding of a catalog in any namespace, and reports the Catalog.
 func TestBindingOfTheCatalogIsNotDeleted(t *testing.T) {
+	testBindingOfTheCatalogIsNotDeleted(t, newTestEnv)
+}
+
+func testBindingOfTheCatalogIsNotDeleted(t *testing.T, newEnv newEnvFunc) {
 	for name, binding := range map[string]*rbacv1.ClusterRoleBinding{
 		"of another namespace":                         catalogBinding("catalogs", true),
 		"of the same namespace":                        catalogBinding("ns", true),
@@ -111,7 +50,7 @@ func TestBindingOfTheCatalogIsNotDeleted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := newRegistry("model-catalog", registrytest.AddProxy)
 			setCondition(m, ConditionAvailable, metav1.ConditionTrue, serving.ReasonAvailable, "") // the name is rejected for new registries
-			env := newTestEnv(t, nil, binding)
+			env := newEnv(t, nil, binding)
 			env.requireWait(env.reconcile(m), "a conflict to be resolved")
 			c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
 			if !strings.Contains(c.Message, "Catalog ") || !strings.Contains(c.Message, "model-catalog-auth-delegator") {

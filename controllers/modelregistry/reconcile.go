@@ -27,6 +27,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
+	"github.com/odh-platform/odh-platform-operator/pkg/takeover"
 )
 
 // registryReconciler reconciles ModelRegistry objects. Its phases run in the order of the method phases.
@@ -43,8 +44,9 @@ type registryReconciler struct {
 	recorder   events.EventRecorder
 	readPodLog logReader
 	states     reconciler.UIDMap[*state]
-	legacy     legacyCache
-	// unownedMu serializes writes of objects outside of the namespaces of registries: registries of the same name use the same object names.
+	takeOver   takeover.Interface[*v1beta1.ModelRegistry]
+	// unownedMu serializes the creation and update of objects outside of the namespaces of registries, because registries of the same name
+	// use the same object names.
 	unownedMu sync.Mutex
 }
 
@@ -58,7 +60,8 @@ type state struct {
 	missingReferences []reference.Missing
 	// credentials of the generated database, from the last read of their Secret.
 	credentials credentials
-	// orphanedGeneration is the generation of a spec without a generated database for which the data of an earlier spec was orphaned.
+	// orphanedGeneration is the generation of a spec without a generated database for which the owner references of the data of an earlier
+	// spec were updated.
 	orphanedGeneration int64
 	// dataImage is the image that wrote the data of the generated database.
 	dataImage database.Image
@@ -66,7 +69,7 @@ type state struct {
 	databaseImage string
 	// backupBlocked is set if no backups can be made.
 	backupBlocked *metav1.Condition
-	// backupFailed is when a failed backup was first seen that is not reported yet, or zero.
+	// backupFailed is the time at which an unreported failure of a backup was first observed, or zero.
 	backupFailed time.Time
 	// recheck is the time of a reconcile without an event, or zero.
 	recheck time.Time
@@ -118,7 +121,7 @@ func (r *registryReconciler) logic() reconciler.Logic[*v1beta1.ModelRegistry] {
 }
 
 // mayWait reports whether a status update may be delayed, because it only reports the normal start of a server. The first update of a
-// generation and one with an Event are not delayed.
+// generation is not delayed, nor a change of condition EarlierData, because its Event would be repeated.
 func mayWait(original, m *v1beta1.ModelRegistry) bool {
 	before, after := original.Status.Conditions, m.Status.Conditions
 	available, _ := conditions.Get(after, ConditionAvailable)
@@ -129,8 +132,8 @@ func mayWait(original, m *v1beta1.ModelRegistry) bool {
 
 func (r *registryReconciler) phases() []reconciler.Phase[*v1beta1.ModelRegistry] {
 	return []reconciler.Phase[*v1beta1.ModelRegistry]{
-		{Name: "removing legacy conditions", Run: removeLegacyConditions},
 		{Name: "reading the platform settings", Run: r.waitForPlatform},
+		{Name: "removing outdated conditions", Run: r.removeOutdatedConditions},
 		{Name: "checking the namespace", Run: r.validateNamespace},
 		{Name: "migrating deprecated fields", Run: r.reportErrors(r.migrateSpec)},
 		{Name: "checking the spec", Run: r.reportErrors(r.validateSpec)},
@@ -143,12 +146,12 @@ func (r *registryReconciler) phases() []reconciler.Phase[*v1beta1.ModelRegistry]
 	}
 }
 
-// reportErrors sets the condition Available if a phase fails. A Wait or a conflict is not a failure.
+// reportErrors sets the condition Available to False if a phase fails. A Wait or a conflict is not a failure.
 func (r *registryReconciler) reportErrors(run func(context.Context, *v1beta1.ModelRegistry) error) func(context.Context, *v1beta1.ModelRegistry) error {
 	return func(ctx context.Context, m *v1beta1.ModelRegistry) error {
 		err := run(ctx, m)
 		if _, isWait := errors.AsType[*reconciler.Wait](err); isWait || apply.AllErrorsMatch(err, apierrors.IsConflict) {
-			return err // the event of the other write triggers the next reconcile
+			return err // a retry resolves a conflict
 		}
 		return servers.ReportError(err, func() { reportFailure(m, err) })
 	}
@@ -253,8 +256,8 @@ func (r *registryReconciler) eventf(m *v1beta1.ModelRegistry, eventType, reason,
 	r.recorder.Eventf(m, nil, eventType, reason, reason, note, args...)
 }
 
-// reportProgress sets condition Progressing from the writes of this reconcile, and records the Events of the legacy operator. An error
-// without writes does not change the condition.
+// reportProgress sets condition Progressing to True if objects were created or updated, and records the Events that the legacy operator
+// recorded. An error without such a write does not change the condition.
 func (r *registryReconciler) reportProgress(ctx context.Context, m *v1beta1.ModelRegistry, changes *apply.Changes, err error) {
 	switch {
 	case ctx.Err() != nil:

@@ -13,8 +13,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
-// resolveReferences sets the rollout hashes of pod templates and reports missing Secrets and ConfigMaps. It recreates a Deployment whose
-// selector differs.
+// resolveReferences sets the rollout hashes of pod templates and reports missing Secrets and ConfigMaps. It deletes a Deployment whose
+// selector differs, so that the next reconcile recreates the Deployment.
 func (r *registryReconciler) resolveReferences(ctx context.Context, m, effective *v1beta1.ModelRegistry, in *resources.Inputs) error {
 	rollouts := map[string][]reference.Reference{resources.ServiceName(m): serverReferences(effective)}
 	selectors := map[string]map[string]string{resources.ServiceName(m): resources.ServerSelector(m)}
@@ -80,7 +80,7 @@ func createsMissing(m *v1beta1.ModelRegistry, missing reference.Missing) bool {
 	return missing.Kind == reference.Secret && (serving || database)
 }
 
-// isDatabaseSecret reports whether the operator creates a Secret for a generated database.
+// isDatabaseSecret reports whether a name is that of a Secret that the operator creates for a generated database.
 func isDatabaseSecret(m *v1beta1.ModelRegistry, name string) bool {
 	return name == resources.CredentialsName(m) || name == resources.DatabaseTLSName(m)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,45 +34,6 @@ func legacyObject[T client.Object](m *v1beta1.ModelRegistry, object T, name stri
 		object.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(m, v1beta1.GroupVersion.WithKind(v1beta1.Kind))})
 	}
 	return object
-}
-
-// [modelregistry-36] [modelregistry-37] D24: legacy objects under known names are deleted once, and no other objects.
-func TestLegacyObjectsAreDeleted(t *testing.T) {
-	m, other := newRegistry("model"), newRegistry("other")
-	foreign := legacyObject(m, &corev1.Service{}, "model-catalog", false)
-	foreign.OwnerReferences = []metav1.OwnerReference{ownerReference("Catalog", "catalog", "catalog")}
-	foreign.OwnerReferences[0].Controller = new(true)
-	unlabelled := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other-oauth-cookie-secret"}}
-	binding := legacyObject(other, &rbacv1.ClusterRoleBinding{}, "other-auth-delegator", false)
-	binding.Namespace, binding.Labels[resources.LabelNamespace] = "", "elsewhere"
-	env := newTestEnv(t, nil,
-		legacyObject(m, &appsv1.Deployment{}, "model-catalog", true), foreign,
-		legacyObject(m, &networkingv1.NetworkPolicy{}, "model-catalog-https-route", true),
-		legacyObject(m, &networkingv1.NetworkPolicy{}, "model-https-route", true),
-		legacyObject(m, &corev1.Secret{}, "model-oauth-cookie-secret", false),
-		legacyObject(m, &corev1.ConfigMap{}, "model-notes", true), unlabelled, binding)
-	env.requireWait(env.reconcile(m), "available")
-	var deleted []string
-	for write := range strings.Lines(env.takeWrites()) {
-		if strings.HasPrefix(write, "delete ") {
-			deleted = append(deleted, strings.TrimSpace(write))
-		}
-	}
-	want := []string{"delete NetworkPolicy model-https-route", "delete NetworkPolicy model-catalog-https-route", "delete Deployment model-catalog",
-		"delete Secret model-oauth-cookie-secret"}
-	if diff := cmp.Diff(want, deleted); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-	env.requireWait(env.reconcile(other), "available")
-	if got := env.takeWrites(); strings.Contains(got, "delete") {
-		t.Errorf("objects without labels, or of another registry, were deleted:\n%s", got)
-	}
-	again := legacyObject(m, &corev1.Secret{}, "model-oauth-cookie-secret", false)
-	env.requireNoError(env.server.Create(t.Context(), again))
-	env.requireWait(env.reconcile(m), "available")
-	if got := env.takeWrites(); got != "" {
-		t.Errorf("legacy objects are searched only once, but wrote\n%s", got)
-	}
 }
 
 // [W5] Objects that are no longer desired are deleted, and without such objects nothing is written.
@@ -197,21 +157,6 @@ func TestFinalize(t *testing.T) {
 	}
 }
 
-// [D1] Cluster-scoped objects that were never adopted are deleted too, except those of another registry of the same name.
-func TestFinalizeLegacyObjects(t *testing.T) {
-	for namespace, want := range map[string]bool{"ns": true, "elsewhere": false} {
-		m := newRegistry("demo")
-		binding := legacyObject(m, &rbacv1.ClusterRoleBinding{}, "demo-auth-delegator", false)
-		binding.Namespace, binding.Labels[resources.LabelNamespace] = "", namespace
-		env := newTestEnv(t, nil, binding)
-		env.requireWait(env.finalize(t.Context(), m), "status")
-		env.requireWait(env.finalize(t.Context(), m), "status")
-		if deleted := !env.get(binding, "", "demo-auth-delegator"); deleted != want {
-			t.Errorf("ClusterRoleBinding of a registry in namespace %s deleted: %t, want %t", namespace, deleted, want)
-		}
-	}
-}
-
 // [D1] ClusterRoleBindings, HTTPRoutes and Groups of deleted registries are deleted, and no similar ones.
 func TestLegacyCleaner(t *testing.T) {
 	binding := func(name string, change func(*rbacv1.ClusterRoleBinding)) *rbacv1.ClusterRoleBinding {
@@ -238,7 +183,7 @@ func TestLegacyCleaner(t *testing.T) {
 		binding("other-role", func(b *rbacv1.ClusterRoleBinding) { b.RoleRef.Name = "view" }),
 		binding("nowhere", func(b *rbacv1.ClusterRoleBinding) { delete(b.Labels, resources.LabelNamespace) }),
 		binding("catalog", func(b *rbacv1.ClusterRoleBinding) { b.Labels[resources.LabelComponent] = "model-catalog" }))
-	cleaner := &legacyCleaner{apiReader: env.server, applier: env.Applier, clock: clocktesting.NewFakeClock(now)}
+	cleaner := &orphanCleaner{apiReader: env.server, applier: env.Applier, clock: clocktesting.NewFakeClock(now)}
 	env.requireNoError(cleaner.Start(t.Context()))
 	got := strings.Split(env.takeWrites(), "\n")
 	slices.Sort(got)

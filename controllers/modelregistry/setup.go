@@ -34,16 +34,17 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
+	"github.com/odh-platform/odh-platform-operator/pkg/takeover"
 )
 
 // ComponentName is the name of the component in flags, labels, metrics and folders.
-const ComponentName = "modelregistry"
+const ComponentName = resources.ComponentName
 
 // FieldOwner is the field manager of server-side apply. Objects in clusters refer to it, so it must not change.
 const FieldOwner = "model-registry-operator"
 
-// Permissions on cluster-scoped objects and on HTTPRoutes, which are in the namespace of the gateway. Optional kinds are always watched in all
-// namespaces. Package namespaced holds the permissions in namespaces of registries.
+// Permissions on registries, on cluster-scoped objects and on HTTPRoutes, whose namespace is a setting. Optional kinds are always watched
+// in all namespaces. Package namespaced holds the permissions in namespaces of registries.
 
 // +kubebuilder:rbac:groups=modelregistry.opendatahub.io,resources=modelregistries,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=modelregistry.opendatahub.io,resources=modelregistries/status,verbs=patch
@@ -59,9 +60,11 @@ type (
 	Settings = servers.Settings
 	// Deps are the dependencies of the controller.
 	Deps = servers.Deps
+	// NewTakeOver is the type of New in controllers/modelregistry/takeover. platform returns the settings of the current reconcile.
+	NewTakeOver = func(apiReader client.Reader, applier *apply.Applier, platform func(*v1beta1.ModelRegistry) servers.Platform) takeover.Interface[*v1beta1.ModelRegistry]
 )
 
-// Caches returns the caches of the controller: child objects by their managed label, and the metadata of all Secrets and ConfigMaps, which
+// Caches returns the caches of the controller: child objects with the operator label, and the metadata of all Secrets and ConfigMaps, which
 // may belong to users. An empty namespace selects all namespaces. Pods have a separate cache, see newPodCache.
 func Caches(namespace string) []managercache.Need {
 	return servers.Caches(namespace,
@@ -72,8 +75,8 @@ func Caches(namespace string) []managercache.Need {
 		managercache.Need{Kind: capability.UserGroup})
 }
 
-// Setup registers the controller of registries with a manager.
-func Setup(mgr ctrl.Manager, d Deps) error {
+// Setup adds the controller of registries, the deletion of orphaned objects and the storage migration to a manager. newTakeOver may be nil.
+func Setup(mgr ctrl.Manager, d Deps, newTakeOver NewTakeOver) error {
 	pods, err := newPodCache(mgr, d.Settings.Namespace)
 	if err != nil {
 		return err
@@ -85,14 +88,17 @@ func Setup(mgr ctrl.Manager, d Deps) error {
 	r := &registryReconciler{
 		Reconciler: servers.NewReconciler(mgr.GetClient(), mgr.GetCache(), mgr.GetAPIReader(), d.Applier(mgr.GetClient()), d.Clock),
 		settings:   d.Settings, aihub: d.Hub, served: d.Served.Current, domain: d.Domain, pods: pods,
-		recorder: mgr.GetEventRecorder(ComponentName), readPodLog: logs,
+		recorder: mgr.GetEventRecorder(ComponentName), readPodLog: logs, takeOver: takeover.None[*v1beta1.ModelRegistry]{},
+	}
+	if newTakeOver != nil {
+		r.takeOver = newTakeOver(r.APIReader, r.Applier, func(m *v1beta1.ModelRegistry) servers.Platform { return r.stateOf(m).platform })
 	}
 	if err := r.watch(mgr, pods, d.Served, d.Domain); err != nil {
 		return fmt.Errorf("building the controller of model registries: %w", err)
 	}
 	log := mgr.GetLogger().WithName(ComponentName)
 	return errors.Join(
-		mgr.Add(&legacyCleaner{apiReader: mgr.GetAPIReader(), applier: r.Applier, clock: d.Clock, log: log}),
+		mgr.Add(&orphanCleaner{apiReader: mgr.GetAPIReader(), applier: r.Applier, clock: d.Clock, log: log}),
 		mgr.Add(&storage.Migration{
 			Reader: mgr.GetAPIReader(), Client: mgr.GetClient(), Clock: d.Clock, Log: log.WithName("storage"),
 			Source: d.Settings.StorageMigration.Source, Target: d.Settings.StorageMigration.Target,

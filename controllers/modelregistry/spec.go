@@ -49,8 +49,8 @@ func (r *registryReconciler) validateNamespace(_ context.Context, m *v1beta1.Mod
 	return &reconciler.Wait{For: "the registry to be in namespace " + namespace, Stalled: true}
 }
 
-// migrateSpec patches the spec of stored objects: oauthProxy becomes kubeRBACProxy, and on OpenShift a missing proxy is added. The event of the
-// patch starts the next reconcile.
+// migrateSpec patches the spec of stored objects: oauthProxy becomes kubeRBACProxy, and on OpenShift a missing proxy is added. The event of
+// the patch starts the next reconcile.
 func (r *registryReconciler) migrateSpec(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	openShift := r.stateOf(m).platform.Served.Has(capability.Route)
 	if m.Spec.OAuthProxy == nil && (m.Spec.KubeRBACProxy != nil || !openShift) {
@@ -77,8 +77,8 @@ func migrateProxy(spec *v1beta1.ModelRegistrySpec, openShift bool) {
 	}
 }
 
-// validateSpec rejects references and names that admission forbids, for objects that were stored without admission. If ValidateInReconciler is
-// set, it also applies the defaults and validation of the webhooks.
+// validateSpec rejects references and names that admission forbids, for objects that were stored without admission. If ValidateInReconciler
+// is set, it also applies the defaults and validation of the webhooks.
 func (r *registryReconciler) validateSpec(_ context.Context, m *v1beta1.ModelRegistry) error {
 	if err := r.settings.AdmissionRules.Forbidden(rules.References(m)); err != nil {
 		return rejectSpec(m, err)
@@ -109,7 +109,7 @@ func wasNeverDeployed(m *v1beta1.ModelRegistry, rejection string) bool {
 	return available == nil || available.Status == metav1.ConditionFalse && strings.Contains(available.Message, rejection)
 }
 
-// rejectSpec sets the registry unavailable and stops its reconcile until the spec changes.
+// rejectSpec sets the registry unavailable and returns a stalled Wait.
 func rejectSpec(m *v1beta1.ModelRegistry, err error) error {
 	reportFailure(m, err)
 	return &reconciler.Wait{For: "a valid spec", Stalled: true}
@@ -150,7 +150,7 @@ func withDefaults(m *v1beta1.ModelRegistry, p *servers.Platform, creds credentia
 	return effective
 }
 
-// setDefaults sets the defaults that are never stored in the spec.
+// setDefaults sets defaults that the controller never stores in the spec.
 func setDefaults(m *v1beta1.ModelRegistry, p *servers.Platform) {
 	spec := &m.Spec
 	spec.Rest.Image = cmp.Or(spec.Rest.Image, p.Images.REST)

@@ -26,9 +26,9 @@ import (
 
 // Condition types of registries.
 const (
-	// ConditionAvailable is True if the server answers, through its proxy if it has one.
+	// ConditionAvailable is True if clients can reach the server, through its proxy if it has one.
 	ConditionAvailable = "Available"
-	// ConditionProgressing is True if the last reconcile wrote objects.
+	// ConditionProgressing is True if the last reconcile created or updated objects.
 	ConditionProgressing = "Progressing"
 	// ConditionProxy exists while the registry has a proxy, and is True if the proxy serves clients.
 	ConditionProxy = "KubeRBACProxyAvailable"
@@ -45,9 +45,9 @@ const (
 	ConditionDatabaseImage = "DatabaseImageInSync"
 	// ConditionBackup exists while backups of a generated database are enabled. Ready does not depend on it.
 	ConditionBackup = "BackupReady"
-	// routestatus.Condition exists only while a route of the registry is rejected, or no Gateway has reported a status for it.
-	// reference.Condition exists, and is False, only while a Secret or ConfigMap of the spec is missing. servingcert.Condition and
-	// servingcert.DatabaseCondition exist only while a certificate of a user expires soon.
+	// routestatus.Condition exists only while a route of the registry is rejected, another Ingress has its host, or no Gateway has reported
+	// a status for it. reference.Condition exists, and is False, only while a Secret or ConfigMap of the spec, or a key of it, is missing.
+	// servingcert.Condition and servingcert.DatabaseCondition exist only while a certificate of a user expires soon.
 )
 
 // Reasons of the conditions, in addition to those of package serving.
@@ -68,6 +68,15 @@ const (
 
 func setCondition(m *v1beta1.ModelRegistry, conditionType string, status metav1.ConditionStatus, reason, message string) {
 	conditions.Set(&m.Status.Conditions, conditionType, status, reason, message, m.Generation)
+}
+
+// removeOutdatedConditions removes the condition of a proxy that the spec no longer has, and those of a legacy operator.
+func (r *registryReconciler) removeOutdatedConditions(_ context.Context, m *v1beta1.ModelRegistry) error {
+	if m.Spec.KubeRBACProxy == nil {
+		conditions.Remove(&m.Status.Conditions, ConditionProxy)
+	}
+	r.takeOver.Adopt(m, nil)
+	return nil
 }
 
 // reportFailure sets the registry unavailable because of an error.
@@ -109,7 +118,7 @@ func reportSpec(m, effective *v1beta1.ModelRegistry, in resources.Inputs) {
 	m.Status.SpecDefaults = resources.SpecDefaults(&m.Spec, &effective.Spec)
 }
 
-// observeServer sets the conditions from the state of the server.
+// observeServer sets the conditions of the server, its database and its backups.
 func (r *registryReconciler) observeServer(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	if err := errors.Join(r.reportUnusedDatabase(ctx, m), r.reportBackup(ctx, m)); err != nil {
 		return err
@@ -169,7 +178,8 @@ func (r *registryReconciler) evaluateServer(ctx context.Context, m *v1beta1.Mode
 	return serverState, nil
 }
 
-// reportRollout sets the server available. While a rollout is incomplete, the message contains the problem of the new pods.
+// reportRollout sets the server available. While a rollout is incomplete, the message contains the problem of the new pods, unless they
+// start normally.
 func (r *registryReconciler) reportRollout(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment, incomplete bool) error {
 	if !incomplete {
 		reportAvailable(m, "")
@@ -215,6 +225,6 @@ func (r *registryReconciler) reportUnusedDatabase(ctx context.Context, m *v1beta
 		return nil
 	}
 	setCondition(m, ConditionUnusedDatabase, metav1.ConditionTrue, ReasonKept, fmt.Sprintf(
-		"Deployment %s is no longer used: move its data, then delete Deployment, Service, NetworkPolicy and PersistentVolumeClaim of the database", d.Name))
+		"Deployment %s is no longer used: move its data, then delete Deployment, Service, NetworkPolicies and PersistentVolumeClaim of the database", d.Name))
 	return nil
 }

@@ -32,6 +32,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
+	"github.com/odh-platform/odh-platform-operator/pkg/takeover"
 	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
@@ -53,6 +54,9 @@ type testEnv struct {
 	// current is the registry of the last reconcile, as the API server would store it.
 	current *v1beta1.ModelRegistry
 }
+
+// newEnvFunc is the type of newTestEnv.
+type newEnvFunc = func(t *testing.T, served []schema.GroupVersionKind, objects ...client.Object) *testEnv
 
 // newTestEnv returns an environment with the given objects. served lists the optional kinds that the controller treats as served.
 func newTestEnv(t *testing.T, served []schema.GroupVersionKind, objects ...client.Object) *testEnv {
@@ -79,6 +83,7 @@ func newTestEnv(t *testing.T, served []schema.GroupVersionKind, objects ...clien
 		served: func() capability.Set { return capability.NewSet(served...) }, domain: fixedDomain("apps.example.com"),
 		pods: env.server, recorder: env.events,
 		readPodLog: func(context.Context, types.NamespacedName, string) (string, error) { return "", nil },
+		takeOver:   takeover.None[*v1beta1.ModelRegistry]{},
 	}
 	return env
 }

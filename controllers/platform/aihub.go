@@ -22,6 +22,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/takeover"
 )
 
 // ManagementState is the annotation by which the platform sets the management state. With Unmanaged a reconcile changes no objects, Removed
@@ -72,7 +73,7 @@ type aiHub struct {
 	clock     clock.PassiveClock
 	served    func() capability.Set
 	versions  client.Reader // ConfigMaps in which the platform reports its version
-	legacy    *legacyDeployments
+	takeOver  takeover.Interface[*platformv1alpha1.AIHub]
 	// webhookNamespace returns the namespace of registries that webhooks use.
 	webhookNamespace func() string
 	// acceptedUID is the UID of the namespace that was created, or whose labels were accepted.
@@ -89,7 +90,6 @@ func (r *aiHub) logic() reconciler.Logic[*platformv1alpha1.AIHub] {
 		Summary:        func(a *platformv1alpha1.AIHub) { setReadyAndPhase(&a.Status, r.now(), a.Generation) },
 		Finalizer:      platformv1alpha1.AIHubFinalizer,
 		Finalize:       r.finalize,
-		OnDeleted:      func(types.UID) { r.legacy.reset() },
 	}
 }
 
@@ -135,7 +135,8 @@ func (r *aiHub) facts(a *platformv1alpha1.AIHub) aihubFacts {
 	}
 }
 
-// reconcileObjects ensures the namespace, deletes legacy Deployments and reconciles the Catalog, in this order. Unmanaged changes nothing.
+// reconcileObjects ensures the namespace, deletes legacy Deployments and reconciles the Catalog, in this order. Unmanaged changes nothing,
+// and Removed skips the namespace.
 func (r *aiHub) reconcileObjects(ctx context.Context, a *platformv1alpha1.AIHub, f *aihubFacts) error {
 	state := a.Annotations[ManagementState]
 	if state == stateUnmanaged {
@@ -150,11 +151,12 @@ func (r *aiHub) reconcileObjects(ctx context.Context, a *platformv1alpha1.AIHub,
 			return err
 		}
 	}
-	warning, err := r.legacy.deleteAll(ctx, r.applier, a)
-	if err != nil {
+	err := r.takeOver.Prune(ctx, a, nil)
+	warning, isWarning := errors.AsType[takeover.Warning](err)
+	if err != nil && !isWarning {
 		return err
 	}
-	f.warning = warning
+	f.warning = string(warning)
 	return r.reconcileCatalog(ctx, a, f, state == stateRemoved)
 }
 
@@ -168,7 +170,8 @@ func namespaceConflict(setting, desired string) string {
 		"leave REGISTRIES_NAMESPACE empty or set it to %q, or change spec.instancesNamespace", desired, setting, desired)
 }
 
-// reconcileCatalog creates the Catalog, unless isRemoved is set, after deleting the other Catalogs of the AIHub.
+// reconcileCatalog deletes the other Catalogs of the AIHub and then creates the Catalog. It creates none if isRemoved is set or the
+// component of the catalog does not run.
 func (r *aiHub) reconcileCatalog(ctx context.Context, a *platformv1alpha1.AIHub, f *aihubFacts, isRemoved bool) error {
 	if !r.served().Has(catalogKind) {
 		return nil
@@ -232,7 +235,7 @@ func (r *aiHub) deleteCatalogs(ctx context.Context, reader client.Reader, a *pla
 	return terminating, nil
 }
 
-// finalize returns a Wait until the Catalog is deleted. The namespace and registries are kept.
+// finalize deletes the Catalog, and returns a Wait until it is deleted. The namespace and registries are kept.
 func (r *aiHub) finalize(ctx context.Context, a *platformv1alpha1.AIHub) error {
 	var reader client.Reader = r.cached
 	if !r.served().Has(catalogKind) {

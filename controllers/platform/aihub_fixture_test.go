@@ -24,11 +24,18 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/takeover"
 )
 
 var (
 	hubKey       = client.ObjectKey{Name: platformv1alpha1.AIHubName}
 	registryKind = schema.GroupVersionKind{Group: "modelregistry.opendatahub.io", Version: "v1beta1", Kind: "ModelRegistry"}
+)
+
+// Deployments that the legacy operator created for an AIHub. The status names them.
+const (
+	legacyRegistryDeployment = "model-registry-operator-controller-manager"
+	legacyCatalogDeployment  = "catalog-controller-manager"
 )
 
 // hubFixture is the AIHub controller with a fake API server that records writes.
@@ -78,7 +85,7 @@ func (h *hubFixture) restart() {
 	h.logic = &aiHub{
 		cached: cached, apiReader: live, clock: h.clock, served: func() capability.Set { return h.served },
 		applier:  apply.New(apply.Options{Client: cached, Live: live, FieldOwner: AIHubFieldOwner, Component: ComponentName}),
-		versions: cached, legacy: &legacyDeployments{operatorNamespace: "manager", readers: map[string]client.Reader{legacyRegistryDeployment: cached, legacyCatalogDeployment: cached}},
+		versions: cached, takeOver: takeover.None[*platformv1alpha1.AIHub]{},
 		webhookNamespace: func() string {
 			if h.webhookNamespace != "" {
 				return h.webhookNamespace
@@ -239,12 +246,6 @@ func newCatalog(namespace string, owner types.UID) *aihubv1alpha1.Catalog {
 	c := &aihubv1alpha1.Catalog{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "catalog", UID: "catalog-" + types.UID(namespace), Finalizers: []string{aihubv1alpha1.Finalizer}}}
 	setOwner(c, owner)
 	return c
-}
-
-func newLegacyDeployment(name string, uid, owner types.UID) *appsv1.Deployment {
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: name, UID: uid}}
-	setOwner(d, owner)
-	return d
 }
 
 func setOwner(o client.Object, owner types.UID) {

@@ -337,45 +337,6 @@ func TestAIHubManagementState(t *testing.T) {
 	}
 }
 
-// The Deployments that the legacy operator created for the AIHub are deleted once, with their pods; Deployments of other owners are kept.
-func TestAIHubDeletesLegacyDeployments(t *testing.T) {
-	h := newHubFixture(t, aiHubWith(), namespaceNamed("registries"), newLegacyDeployment(legacyRegistryDeployment, "one", "hub"), newLegacyDeployment(legacyCatalogDeployment, "two", "another"))
-	terminating := newLegacyDeployment(legacyRegistryDeployment, "", "")
-	h.exists(terminating)
-	terminating.Finalizers = []string{"foregroundDeletion"}
-	if err := h.server.Update(t.Context(), terminating); err != nil {
-		t.Fatal(err)
-	}
-	h.expectReconcile("delete Deployment apps/" + legacyRegistryDeployment)
-	if c := h.condition("ProvisioningSucceeded"); c.Reason != "DeployFailed" || !strings.Contains(c.Message, "waiting for Deployment apps/"+legacyRegistryDeployment) {
-		t.Errorf("got condition %+v, want it to wait for the legacy Deployment", c)
-	}
-	h.expectIdle()
-	h.exists(terminating)
-	terminating.Finalizers = nil
-	if err := h.server.Update(t.Context(), terminating); err != nil {
-		t.Fatal(err)
-	}
-	h.expectReconcile(createCatalog)
-	h.expectIdle()
-
-	// A recreated Deployment is reported and not deleted, because its creator would create it again. Nothing is blocked.
-	if err := h.server.Create(t.Context(), newLegacyDeployment(legacyRegistryDeployment, "three", "hub")); err != nil {
-		t.Fatal(err)
-	}
-	h.expectReconcile()
-	if c := h.condition("Degraded"); c.Status != "True" || c.Reason != ReasonLegacyOperator || !strings.Contains(c.Message, "delete Deployment aihub-controller-manager, which creates it, and then this one") {
-		t.Errorf("got condition %+v, want the legacy operator reported as the cause", c)
-	}
-	if c := h.condition("Ready"); c.Status != "True" {
-		t.Errorf("got condition %+v, want True", c)
-	}
-	h.expectIdle()
-	if !h.exists(newLegacyDeployment(legacyCatalogDeployment, "", "")) {
-		t.Error("the Deployment of another client was deleted")
-	}
-}
-
 // The version of the platform is read from the ConfigMap in spec.applicationNamespace. [modelregistry-111]
 func TestHubReleaseOfPlatform(t *testing.T) {
 	versionConfigMap := func(namespace, version string) *corev1.ConfigMap {

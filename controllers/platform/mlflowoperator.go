@@ -98,7 +98,8 @@ func (r *mlflowOperator) setReady(m *platformv1alpha1.MLflowOperator, status met
 	})
 }
 
-// listReleases sets the releases of the platform and MLflow. An invalid version of the platform is reported in ConditionVersion and omitted.
+// listReleases sets the releases of the platform and MLflow. An invalid version of the platform is reported in ConditionVersion and
+// omitted.
 func (r *mlflowOperator) listReleases(ctx context.Context, m *platformv1alpha1.MLflowOperator) error {
 	version := ""
 	if r.versions != nil {

@@ -32,8 +32,9 @@ func reservedNamespaceProblem(name string) string {
 	return fmt.Sprintf("spec.instancesNamespace %q belongs to the cluster: name another namespace", name)
 }
 
-// ensureNamespace creates the namespace of registries, without an owner so that data survives the AIHub. An existing one is accepted if it
-// has the Catalog, a label of administrators or a name of the settings: users of the namespace can read the shared database.
+// ensureNamespace creates the namespace of registries, unless it is the application namespace. The namespace has no owner, so that data
+// survives the AIHub. An existing namespace is accepted only if it contains the Catalog, has LabelRegistries or labelGenerated, or is named
+// in the settings, because its users can read the shared database.
 func (r *aiHub) ensureNamespace(ctx context.Context, a *platformv1alpha1.AIHub) error {
 	name := a.Spec.InstancesNamespace
 	if hasCatalog, err := r.hasCatalogIn(ctx, a, name); hasCatalog || err != nil {

@@ -75,8 +75,8 @@ var fallbackRelease = platformv1alpha1.Release{
 	Name: "model-registry-operator", Version: unknownVersion, RepoURL: "https://github.com/opendatahub-io/model-registry-operator",
 }
 
-// aihubReleases returns the releases of the build, the first for each name, followed by that of the platform if it has a version. The list is
-// never empty and every entry has a version.
+// aihubReleases returns the releases of the build, the first for each name, followed by that of the platform if it has a version. The list
+// is never empty and every entry has a version.
 func aihubReleases(build []platformv1alpha1.Release, platform string) []platformv1alpha1.Release {
 	var all []platformv1alpha1.Release
 	listed := func(name string) bool {

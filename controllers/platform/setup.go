@@ -26,6 +26,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/managercache"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/takeover"
 )
 
 // ComponentName is the name of the component in flags, metrics and folders.
@@ -96,6 +97,15 @@ type Deps struct {
 	Hub *aihub.Watcher
 	// Applier creates and deletes as AIHubFieldOwner.
 	Applier *apply.Applier
+	// TakeOver is that of controllers/platform/takeover, or nil.
+	TakeOver TakeOver
+}
+
+// TakeOver is the take-over from the legacy operator of the AIHub.
+type TakeOver interface {
+	takeover.Interface[*platformv1alpha1.AIHub]
+	// Sources returns the sources of the legacy objects.
+	Sources(handler.EventHandler) []source.Source
 }
 
 // Caches returns the kinds that the manager's cache must contain.
@@ -135,20 +145,21 @@ func SetupMLflowOperator(mgr ctrl.Manager, settings Settings, d Deps) error {
 // SetupAIHub registers the AIHub controller with a manager.
 func SetupAIHub(mgr ctrl.Manager, settings AIHubSettings, d Deps) error {
 	const name = platformv1alpha1.AIHubName
-	legacy, sources, err := newLegacyDeployments(mgr, settings.Namespace, enqueue(name))
-	if err != nil {
-		return err
-	}
 	versions, err := versionCache(mgr, "", aihubConfigMapName)
 	if err != nil {
 		return err
 	}
 	r := &aiHub{
 		settings: settings, cached: mgr.GetClient(), apiReader: mgr.GetAPIReader(), applier: d.Applier, clock: d.Clock,
-		served: d.Served.Current, versions: versions, legacy: legacy, webhookNamespace: func() string { return webhookNamespace(d.Hub, settings) },
+		served: d.Served.Current, versions: versions, takeOver: takeover.OrNone[*platformv1alpha1.AIHub](d.TakeOver), webhookNamespace: func() string { return webhookNamespace(d.Hub, settings) },
 	}
-	sources = append(sources, source.Kind(versions, client.Object(&corev1.ConfigMap{}), enqueue(name)),
-		d.Served.Kind(mgr.GetCache(), catalogKind, &aihubv1alpha1.Catalog{}, enqueue(name), ignoreUpdates()))
+	sources := []source.Source{
+		source.Kind(versions, client.Object(&corev1.ConfigMap{}), enqueue(name)),
+		d.Served.Kind(mgr.GetCache(), catalogKind, &aihubv1alpha1.Catalog{}, enqueue(name), ignoreUpdates()),
+	}
+	if d.TakeOver != nil {
+		sources = append(sources, d.TakeOver.Sources(enqueue(name))...)
+	}
 	err = newController(mgr, "aihub", name, &platformv1alpha1.AIHub{}, d.Served, sources).
 		WatchesMetadata(&corev1.Namespace{}, enqueue(name), builder.WithPredicates(onlyDeletes())).
 		Complete(reconciler.NewWith(reconcilerOptions(mgr), r.logic(), r.conditionAccess()))

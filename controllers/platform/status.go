@@ -8,6 +8,7 @@ import (
 
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
@@ -16,7 +17,7 @@ const ConditionReady = "Ready"
 
 // mergeCondition adds or updates a condition. LastTransitionTime changes with the status, LastHeartbeatTime with any change.
 func mergeCondition(list *[]platformv1alpha1.Condition, now metav1.Time, c platformv1alpha1.Condition) {
-	c.Message = conditions.Clip(c.Message, conditions.MaxMessage)
+	c.Message = redact.Clip(c.Message, conditions.MaxMessage)
 	c.LastTransitionTime, c.LastHeartbeatTime = now, &now
 	i := slices.IndexFunc(*list, ofType(c.Type))
 	if i < 0 {
@@ -85,7 +86,7 @@ const (
 	ConditionDegraded      = "Degraded"
 )
 
-// Reasons of these conditions.
+// Reasons of these conditions and of Ready.
 const (
 	ReasonApplied            = "AllResourcesApplied"
 	ReasonDeployFailed       = "DeployFailed"

@@ -91,7 +91,7 @@ func EndpointsOf(spec *v1alpha1.ServingRuntimeSpec) (Endpoints, error) {
 	return Endpoints{Management: management, Data: &data}, nil
 }
 
-// legacyError is a message of the legacy controller that starts with a capital letter.
+// legacyError is a message that begins as in the legacy controller, with a capital letter.
 type legacyError string
 
 func (e legacyError) Error() string { return string(e) }

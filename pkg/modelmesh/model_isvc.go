@@ -14,10 +14,15 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 )
 
+// IsModelMesh reports whether the deployment mode of an InferenceService is ModelMesh.
+func IsModelMesh(s *v1beta1.InferenceService) bool {
+	return s.Annotations[v1beta1.AnnotationDeploymentMode] == v1beta1.DeploymentModeModelMesh
+}
+
 // FromInferenceService returns the model of an InferenceService, or false if ModelMesh does not manage it. If the spec cannot be
 // converted, it returns an error for the user and a model without spec.
 func FromInferenceService(s *v1beta1.InferenceService) (Model, bool, error) {
-	if s.Annotations[v1beta1.AnnotationDeploymentMode] != v1beta1.DeploymentModeModelMesh {
+	if !IsModelMesh(s) {
 		return Model{}, false, nil
 	}
 	model := Model{

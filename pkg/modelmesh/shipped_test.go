@@ -2,6 +2,7 @@ package modelmesh
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,7 +14,7 @@ import (
 // The built-in runtimes are valid without warnings and have the listed labels and adapters.
 func TestBuiltInRuntimes(t *testing.T) {
 	types := []string{"mlserver", "ovms", "torchserve", "triton"}
-	for name, want := range map[string]struct {
+	runtimes := map[string]struct {
 		labels, server string
 		port           int64
 		data           string
@@ -23,7 +24,12 @@ func TestBuiltInRuntimes(t *testing.T) {
 		"torchserve-0.x": {"mt:pytorch-mar,mt:pytorch-mar:0,rt:torchserve-0.x", "torchserve", 7071, "port:7070"},
 		"triton-2.x": {"mt:keras,mt:keras:2,mt:onnx,mt:onnx:1,mt:pytorch,mt:pytorch:1,mt:tensorflow,mt:tensorflow:1,mt:tensorflow:2,mt:tensorrt,mt:tensorrt:7," +
 			"pv:grpc-v2,rt:triton-2.x", "triton", 8001, "port:8001"},
-	} {
+	}
+	files, err := filepath.Glob("../../config/runtimes/*.yaml")
+	if err != nil || len(files) != len(runtimes)+1 {
+		t.Errorf("got files %q and error %v, want kustomization.yaml and the runtimes of this test", files, err)
+	}
+	for name, want := range runtimes {
 		text, err := os.ReadFile("../../config/runtimes/" + name + ".yaml")
 		if err != nil {
 			t.Fatal(err)

@@ -118,8 +118,8 @@ func isReserved(name string, names []string) bool {
 	return slices.Contains(names, name) || strings.HasPrefix(name, reservedPrefix)
 }
 
-// Names and ports that runtime pods use only with some settings, such as TLS or the authentication proxy. Runtimes that use them are valid,
-// because they work with other settings.
+// Names and ports that runtime pods use only with some settings or specs, such as TLS, the authentication proxy or the puller. Runtimes
+// that use them are valid, because they work in the other cases.
 var (
 	conditionalContainers = []string{"oauth-proxy", "kube-rbac-proxy"}
 	conditionalVolumes    = []string{"tls-certs", "proxy-tls", "kube-rbac-proxy-config"}

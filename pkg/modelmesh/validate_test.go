@@ -67,7 +67,7 @@ func TestValidateAccepts(t *testing.T) {
 		"maximum number of replicas":     newRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.Replicas = new(int64(65535)) }),
 		"names used with other settings": newRuntime(volume("tls-certs"), port("https", 8443)),
 		"names that contain mm-":         newRuntime(named("a-mm-b"), volume("my-mm-volume")),
-		"container next to the one of a server type": newRuntime(withAdapter("triton"), named("triton"), func(s *v1alpha1.ServingRuntimeSpec) {
+		"container in addition to the server": newRuntime(withAdapter("triton"), named("triton"), func(s *v1alpha1.ServingRuntimeSpec) {
 			s.Containers = append(s.Containers, corev1.Container{Name: "own"})
 		}),
 	} {
@@ -127,17 +127,19 @@ func TestValidateErrors(t *testing.T) {
 	}
 }
 
-// Conflicts under other settings, fields without effect and errors are warnings. [M41]
+// Warnings report errors, fields without effect, and conflicts with adapters or, under other settings, with ModelMesh. [M41]
 func TestWarnings(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec *v1alpha1.ServingRuntimeSpec
 		want []string
 	}{
-		"valid runtime": {newRuntime(), nil},
-		"oauth-proxy":   {newRuntime(named("oauth-proxy")), []string{"spec.containers[oauth-proxy]: ModelMesh has a container of that name: choose another"}},
-		"ovms-adapter":  {newRuntime(named("ovms-adapter")), []string{"spec.containers[ovms-adapter]: ModelMesh has a container of that name: choose another"}},
-		"volumes": {newRuntime(volume("tls-certs"), volume("proxy-tls")), []string{
-			"spec.volumes[tls-certs]: ModelMesh has a volume of that name: choose another", "spec.volumes[proxy-tls]: ModelMesh has a volume of that name: choose another"}},
+		"valid runtime":   {newRuntime(), nil},
+		"oauth-proxy":     {newRuntime(named("oauth-proxy")), []string{"spec.containers[oauth-proxy]: ModelMesh has a container of that name: choose another"}},
+		"kube-rbac-proxy": {newRuntime(named("kube-rbac-proxy")), []string{"spec.containers[kube-rbac-proxy]: ModelMesh has a container of that name: choose another"}},
+		"ovms-adapter":    {newRuntime(named("ovms-adapter")), []string{"spec.containers[ovms-adapter]: ModelMesh has a container of that name: choose another"}},
+		"volumes": {newRuntime(volume("tls-certs"), volume("proxy-tls"), volume("kube-rbac-proxy-config")), []string{
+			"spec.volumes[tls-certs]: ModelMesh has a volume of that name: choose another", "spec.volumes[proxy-tls]: ModelMesh has a volume of that name: choose another",
+			"spec.volumes[kube-rbac-proxy-config]: ModelMesh has a volume of that name: choose another"}},
 		"ports": {newRuntime(port("https", 8033), port("own", 2112)), []string{
 			"spec.containers[server]: ModelMesh has a port named https: choose another name", "spec.containers[server]: ModelMesh listens on port 8033: choose another",
 			"spec.containers[server]: ModelMesh listens on port 2112: choose another"}},
@@ -152,7 +154,7 @@ func TestWarnings(t *testing.T) {
 			}
 		})
 	}
-	for _, number := range []int32{8033, 8008, 2112, 8443, 8086} {
+	for _, number := range []int32{8033, 8008, 2112, 8443, 8444, 8086} {
 		if got := Warnings(newRuntime(port("own", number)), serverTypes); len(got) != 1 || !strings.Contains(got[0], "listens on port") {
 			t.Errorf("port %d: got warnings %q, want one", number, got)
 		}

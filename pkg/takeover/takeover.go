@@ -48,6 +48,12 @@ func (None[T]) Prune(context.Context, T, apply.Desired) error { return nil }
 // Finalize implements Interface.
 func (None[T]) Finalize(context.Context, T) error { return nil }
 
+// Warning is an error of Prune about an object that must be deleted by a user. It must not prevent the rest of the reconcile.
+type Warning string
+
+// Error implements error.
+func (w Warning) Error() string { return string(w) }
+
 // List returns the metadata of the objects of the given kinds that match a label selector and do not have the labels of this operator. The
 // cache does not contain them. A kind that is not served has no objects.
 func List(ctx context.Context, apiReader client.Reader, kinds []schema.GroupVersionKind, selector string, options ...client.ListOption) (

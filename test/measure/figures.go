@@ -12,14 +12,14 @@ type figure struct {
 	value  float64
 	bound  float64
 	atMost bool
-	where  string
+	note   string
 }
 
 func (f figure) within() bool { return f.atMost == (f.value <= f.bound) || f.value == f.bound }
 
 func (s *sources) figures() []figure {
-	atMost := func(name string, value int, bound float64, where string) figure {
-		return figure{name: name, value: float64(value), bound: bound, atMost: true, where: where}
+	atMost := func(name string, value int, bound float64, note string) figure {
+		return figure{name: name, value: float64(value), bound: bound, atMost: true, note: note}
 	}
 	return []figure{
 		atMost("function, median lines", quantile(s.functions, 0.5), 10, ""),
@@ -30,9 +30,9 @@ func (s *sources) figures() []figure {
 		atMost("nesting, 95th percentile", quantile(s.nestings, 0.95), 2, ""),
 		atMost("nesting, deepest", s.deepest.value, 4, s.deepest.where),
 		atMost("import depth", s.depth(), 14, "the plugin validates with the webhooks of the manager; the manager itself has 11"),
-		atMost("production lines", s.production, 49_980, "of these, some 5,000 are releases and what upstream merged since 49,100, 700 are some sixty defects that a reading of every production file found, and 2,300 what changes of the leader without a pause, restarts without reads of certificates, defects of security and installation, the bounds of what authors gain, and reports of users and their clients took; lower the bound when you can"),
+		atMost("production lines", s.production, 50_090, "includes some 5,000 lines for releases and upstream merges, 700 for sixty corrected defects, 90 for the folders of the take-over, and 2,300 for leader changes without a pause, restarts without certificate reads, fixes of security and installation, limits for authors, and reports of users; lower the bound when you can"),
 		{name: "test lines per production line", value: float64(s.tests) / float64(max(1, s.production)), bound: 2,
-			where: fmt.Sprintf("%d and %d", s.tests, s.production)},
+			note: fmt.Sprintf("%d and %d", s.tests, s.production)},
 		{name: "suppressed findings per 1,000 lines", value: 1000 * float64(s.suppressed) / float64(max(1, s.production)), bound: 0.2, atMost: true},
 		atMost("panics in production code", s.panics, 0, ""),
 	}
@@ -50,7 +50,7 @@ func report(out io.Writer, figures []figure) bool {
 		if !f.within() {
 			ok, verdict = false, "OUT OF BOUNDS"
 		}
-		fmt.Fprintf(table, "%s\t%.4g\t%s %.4g\t%s\t%s\n", f.name, f.value, sign, f.bound, verdict, f.where)
+		fmt.Fprintf(table, "%s\t%.4g\t%s %.4g\t%s\t%s\n", f.name, f.value, sign, f.bound, verdict, f.note)
 	}
 	return table.Flush() == nil && ok
 }

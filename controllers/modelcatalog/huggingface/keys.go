@@ -29,14 +29,15 @@ const (
 // keySecret is a Secret with Label. Its fields are exported because it is compared by reflection.
 type keySecret struct {
 	Namespace, Name, Source string
-	// Hash is the hash of the API key, or "" if it is missing.
+	// Hash is the hash of the API key, or "" if the key is missing or empty.
 	Hash string
 }
 
 // Watcher watches Secrets with Label. It is a manager.Runnable that runs on every replica.
 type Watcher struct{ *singleton.Value[[]keySecret] }
 
-// NewWatcher returns a Watcher for one namespace, or for all. Without permission to list Secrets, it keeps the last ones, initially none.
+// NewWatcher returns a Watcher for one namespace, or for all. Without permission to list Secrets, it keeps the last API keys,
+// initially none.
 func NewWatcher(client dynamic.Interface, namespace string, clk clock.Clock, log logr.Logger) *Watcher {
 	resource := corev1.SchemeGroupVersion.WithResource("secrets")
 	secrets := singleton.NewList(singleton.Options{
@@ -102,7 +103,7 @@ func selectKeys(secrets []keySecret) Selection {
 		case !sourcePattern.MatchString(secret.Source):
 			problem = fmt.Sprintf("the label %s is %q; use only letters, digits and underscores", Label, secret.Source)
 		case secret.Hash == "":
-			problem = "the key " + SecretKey + " is missing; add it, or remove the label " + Label
+			problem = "the key " + SecretKey + " is missing or empty; set it, or remove the label " + Label
 		case secretOf[variable] != "":
 			problem = fmt.Sprintf("%s is already set by Secret %s; change the label %s of one of the Secrets", variable, secretOf[variable], Label)
 		case len(selection.APIKeys) == maxKeys:

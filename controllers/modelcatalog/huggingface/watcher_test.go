@@ -164,7 +164,7 @@ func TestSelectKeys(t *testing.T) {
 		},
 		"without a key": {
 			[]keySecret{{"ns", "a", "team", ""}, valid("b", "team")}, []resources.HuggingFaceAPIKey{key("b", "HF_API_KEY_TEAM")},
-			[]string{"Secret a: the key apiKey is missing; add it, or remove the label hub.kubeflow.org/hf-source"},
+			[]string{"Secret a: the key apiKey is missing or empty; set it, or remove the label hub.kubeflow.org/hf-source"},
 		},
 		"invalid labels": {
 			[]keySecret{valid("a", "my-team"), valid("b", "")}, nil,

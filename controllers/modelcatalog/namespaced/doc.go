@@ -12,7 +12,7 @@ package namespaced
 // +kubebuilder:rbac:groups="",resources=endpoints,resourceNames=model-catalog,verbs=get
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=list;watch;create
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,resourceNames=model-catalog,verbs=get;patch;delete
-// +kubebuilder:rbac:groups="",resources=configmaps,verbs=list;watch;create
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create
 // +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=model-catalog-sources;mcp-catalog-sources;agent-catalog-sources;serving-runtime-catalog-sources,verbs=get;update;patch
 // +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=default-catalog-sources;model-catalog-kube-rbac-proxy-config;model-catalog-default-sources;model-catalog-ca,verbs=get;patch;delete
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=create

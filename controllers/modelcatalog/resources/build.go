@@ -2,8 +2,10 @@ package resources
 
 import (
 	"cmp"
+	"slices"
 
 	routev1 "github.com/openshift/api/route/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
@@ -27,7 +29,7 @@ type Inputs struct {
 	SkipDatabase bool
 	// AdminGroups are the groups that may update the user-editable ConfigMaps.
 	AdminGroups []string
-	// SourceConfigMaps are the names of the ConfigMaps with SourceLabel, in the order in which the server reads them.
+	// SourceConfigMaps are the names of the ConfigMaps with SourceLabel to mount, in the order in which the server reads them.
 	SourceConfigMaps []string
 	// EgressProxy is the egress proxy of the cluster.
 	EgressProxy EgressProxy
@@ -36,8 +38,28 @@ type Inputs struct {
 	HuggingFaceAPIKeysHash string
 }
 
-// HuggingFaceAPIKey maps an environment variable of the server to the Secret key that contains an API key.
+// HuggingFaceAPIKey maps an environment variable of the server to the key of a Secret that contains an API key.
 type HuggingFaceAPIKey struct{ Variable, Secret, SecretKey string }
+
+// IsManaged reports whether an object has the labels of this component.
+func IsManaged(o metav1.Object) bool { return apply.HasComponentLabels(o, ComponentName) }
+
+// ActiveCatalog returns the oldest Catalog with a valid name and namespace that is not terminating, or nil.
+func ActiveCatalog(all []aihubv1alpha1.Catalog, namespace string) *aihubv1alpha1.Catalog {
+	var candidates []*aihubv1alpha1.Catalog
+	for i := range all {
+		c := &all[i]
+		if c.DeletionTimestamp.IsZero() && c.Name == aihubv1alpha1.CatalogName && (namespace == "" || c.Namespace == namespace) {
+			candidates = append(candidates, c)
+		}
+	}
+	if len(candidates) == 0 {
+		return nil
+	}
+	return slices.MinFunc(candidates, func(a, b *aihubv1alpha1.Catalog) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace))
+	})
+}
 
 // HasAuthProxy reports whether a sidecar authenticates clients.
 func HasAuthProxy(c *aihubv1alpha1.Catalog) bool {
@@ -175,7 +197,7 @@ func ExposureObjects(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
 
 func ingressHost(in Inputs) string { return Name + "." + in.Exposure.IngressDomain }
 
-// route returns the Route of the catalog. It sets all fields, including those with default values.
+// route returns the Route of the catalog. It sets default values explicitly, so that the field manager owns them.
 func route(c *aihubv1alpha1.Catalog, in Inputs) runtime.ApplyConfiguration {
 	p := resources.Published{
 		Service:  Name,

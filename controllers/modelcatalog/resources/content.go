@@ -3,11 +3,14 @@ package resources
 import (
 	"cmp"
 	_ "embed" // for default_sources.yaml
+	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 
 	configv1 "github.com/openshift/api/config/v1"
+	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/utils/ptr"
@@ -40,11 +43,37 @@ func UserSourcesConfigMap(c *aihubv1alpha1.Catalog, name, content string) *corev
 		WithData(map[string]string{SourcesKey: content})
 }
 
+// ParseSources returns the only YAML document of sources, which must be a map, or nil if the text is empty or null.
+func ParseSources(text string) (*yaml.Node, error) {
+	document, decoder := &yaml.Node{}, yaml.NewDecoder(strings.NewReader(text))
+	switch err := decoder.Decode(document); {
+	case errors.Is(err, io.EOF), err == nil && document.Content[0].Kind == yaml.ScalarNode && document.Content[0].Tag == "!!null":
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("the key is not valid YAML: %w", err)
+	case document.Content[0].Kind != yaml.MappingNode:
+		return nil, errors.New("the key must be a map of sections such as catalogs")
+	case !errors.Is(decoder.Decode(&yaml.Node{}), io.EOF):
+		return nil, errors.New("the key contains more than one YAML document: keep one of them")
+	}
+	return document, nil
+}
+
+// MapValue returns the value of a key in a map, or nil.
+func MapValue(mapping *yaml.Node, key string) *yaml.Node {
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		if mapping.Content[i].Value == key {
+			return mapping.Content[i+1]
+		}
+	}
+	return nil
+}
+
 // imageVersion matches a digest or a tag.
 var imageVersion = regexp.MustCompile(`^(sha256:[0-9a-f]{64}|[A-Za-z0-9_][A-Za-z0-9._-]{0,127})$`)
 
 // CheckImages returns an error for the first image version that is neither a digest nor a tag. The CRD of an earlier release does not check
-// them.
+// versions.
 func CheckImages(c *aihubv1alpha1.Catalog) error {
 	for _, image := range []struct{ field, version string }{
 		{"spec.catalogDataImage", c.Spec.CatalogDataImage}, {"spec.benchmarkDataImage", c.Spec.BenchmarkDataImage},

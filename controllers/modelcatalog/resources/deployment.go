@@ -182,7 +182,7 @@ func databaseEnv(c *aihubv1alpha1.Catalog) []*corev1ac.EnvVarApplyConfiguration 
 	return env
 }
 
-// databaseVerification returns the sslmode and the Secret with the CA of the database. The Secret is "" without verification.
+// databaseVerification returns the sslmode and the Secret with the CA of the database. The Secret is "" if there is none to mount.
 func databaseVerification(c *aihubv1alpha1.Catalog) (mode, secret string) {
 	if EncryptsDatabase(c) {
 		return resources.VerifyFull, DatabaseCertificate

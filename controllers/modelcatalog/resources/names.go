@@ -7,6 +7,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
+// ComponentName is the name of the component in flags, labels, metrics and folders.
+const ComponentName = "modelcatalog"
+
 // Names of objects, keys and ports. They do not depend on the Catalog, because a cluster has one active Catalog.
 const (
 	Name         = "model-catalog"

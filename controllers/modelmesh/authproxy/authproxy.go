@@ -1,5 +1,5 @@
 // Package authproxy builds the sidecar that authenticates requests to the REST API of ModelMesh: the OAuth proxy of OpenShift or
-// kube-rbac-proxy. Its functions depend only on the settings and the served APIs.
+// kube-rbac-proxy. Its functions depend only on the settings, the namespace and the served APIs.
 package authproxy
 
 import (
@@ -70,7 +70,7 @@ func Decide(s meshsettings.Settings, namespace string, apis capability.Set) *Pro
 	return p
 }
 
-// ServiceAccountName returns the service account of runtime pods: the one in the settings, or [DefaultServiceAccount] on OpenShift and
+// ServiceAccountName returns the service account of runtime pods: the one in the settings, or [DefaultServiceAccount] on OpenShift or
 // with a sidecar. Otherwise it returns "", the default service account.
 func ServiceAccountName(s meshsettings.Settings, apis capability.Set) string {
 	if s.ServiceAccountName == "" && (apis.IsOpenShift() || Decide(s, "", apis) != nil) {

@@ -62,7 +62,7 @@ func SetupEndpointSliceController(mgr ctrl.Manager, name string, endpointSlices 
 const maxAddresses = 500
 
 // ReadyAddresses returns up to maxAddresses sorted, unique addresses of the ready endpoints of a Service with the given port. It returns
-// IPv6 addresses only if there are no IPv4 ones, because each pod must be called once.
+// IPv6 addresses only if there are no IPv4 ones, because a dual-stack pod must not be listed twice.
 func ReadyAddresses(endpoints []discoveryv1.EndpointSlice, port string) []string {
 	byType := map[discoveryv1.AddressType][]string{}
 	for _, slice := range endpoints {

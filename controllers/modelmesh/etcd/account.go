@@ -60,7 +60,8 @@ func (c *Client) Ensure(ctx context.Context, account Account) error {
 	return nil
 }
 
-// ensureRole ensures that a role exists and can access the keys below the prefix. The slash excludes namespaces whose names are longer.
+// ensureRole ensures that a role exists and can access the keys below the prefix. The slash excludes other namespaces whose names
+// begin with the name of this one.
 func ensureRole(ctx context.Context, etcd *clientv3.Client, account Account) error {
 	keyPrefix := account.Prefix + "/"
 	rangeEnd := clientv3.GetPrefixRangeEnd(keyPrefix)

@@ -30,7 +30,7 @@ func abortOnDisconnect(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.Cl
 // abortingStream is the stream of one or more watches.
 type abortingStream struct {
 	grpc.ClientStream
-	// fragments is the size of the fragments of watch fragmented that the etcd client holds; 0 for none.
+	// fragments is the size of the fragments that the etcd client holds, 0 for none; fragmented is the ID of their watch.
 	fragments  int
 	fragmented int64
 	// cancelled holds the IDs of the watches that etcd cancelled.
@@ -50,8 +50,8 @@ func (s *abortingStream) RecvMsg(m any) error {
 	return nil
 }
 
-// check returns what is wrong with a response. The etcd client, which trusts its server, panics for an event without a key and for a watch
-// that is cancelled twice, and merges fragments without a limit.
+// check returns the problem of a response, or "". The etcd client, which trusts its server, panics for an event without a key and for a
+// watch that is cancelled twice, and merges fragments without a limit.
 func (s *abortingStream) check(r *pb.WatchResponse) string {
 	if slices.ContainsFunc(r.GetEvents(), func(e *mvccpb.Event) bool { return e.GetKv() == nil }) {
 		return "an event without a key"

@@ -13,16 +13,16 @@ import (
 	"k8s.io/utils/clock"
 
 	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
-	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 )
 
-// Delays after an error. A watch that ran for longer than maxBackoff resets the backoff.
+// Delays after an error. An attempt to list and watch that ran for longer than maxBackoff resets the backoff.
 const (
 	minBackoff = time.Second
 	maxBackoff = 30 * time.Second
 )
 
-// maxIDBytes limits the parts of a key and of a value that are stored. A model ID has at most 253 bytes, the ID of a concrete model 292.
+// maxIDBytes limits the parts of a key and of a value that are stored. A model ID has at most 253 bytes, the ID of a concrete model 270.
 const maxIDBytes = 320
 
 // jitter spreads the retries, because all watches lose their connection at the same time.
@@ -56,7 +56,7 @@ type prefixWatch struct {
 // knownKey is the last known version of a key.
 type knownKey struct {
 	revision int64
-	event    *Event // nil if parse failed
+	event    *Event // nil for an invalid entry
 }
 
 // copyState waits until the previous watch, whose context is cancelled, has ended, and copies its known keys.
@@ -168,7 +168,7 @@ func (p *prefixWatch) onDelete(previous knownKey) {
 // onPut stores an entry and notifies of its model and, if it differs, of the previous model. An invalid entry has no model.
 func (p *prefixWatch) onPut(id string, entry meshetcd.Entry, previous knownKey) {
 	if len(id) > maxIDBytes {
-		p.log.Info("Ignoring an entry of etcd whose key is too long for a model", "key", conditions.Clip(entry.Key, maxIDBytes), "bytes", len(entry.Key))
+		p.log.Info("Ignoring an entry of etcd whose key is too long for a model", "key", redact.Clip(entry.Key, maxIDBytes), "bytes", len(entry.Key))
 		return
 	}
 	source, name, err := p.parse(id, entry.Value)

@@ -46,8 +46,8 @@ func toPredictorStatus(s *v1beta1.InferenceServiceStatus) v1alpha1.PredictorStat
 	return status
 }
 
-// hasFirstLoadFailed reports whether the first model of an InferenceService failed to load. KServe reports BlockedByFailedLoad for it. ModelMesh
-// reports UpToDate, which clients such as Argo CD interpret as a model that is still loading.
+// hasFirstLoadFailed reports whether the first model of an InferenceService failed to load. KServe reports BlockedByFailedLoad for it.
+// ModelMesh reports UpToDate, which clients such as Argo CD interpret as a model that is still loading.
 func hasFirstLoadFailed(s v1alpha1.PredictorStatus) bool {
 	return s.TransitionStatus == v1alpha1.BlockedByFailedLoad && s.ActiveModelState == v1alpha1.FailedToLoad
 }
@@ -112,7 +112,7 @@ func setAddresses(s *v1beta1.InferenceServiceStatus, status v1alpha1.PredictorSt
 	}
 }
 
-// unavailableReason returns reason and message of the failure of a model, or of its state without a failure.
+// unavailableReason returns the reason and message of the failure of a model or, without a failure, of its state.
 func unavailableReason(s v1alpha1.PredictorStatus) (reason, message string) {
 	if f := s.LastFailureInfo; f != nil {
 		return string(f.Reason), f.Message
@@ -154,7 +154,7 @@ func withConditions(s v1alpha1.PredictorStatus, generation int64) v1alpha1.Predi
 	case s.ActiveModelState == v1alpha1.Standby:
 		status, reason, message = metav1.ConditionTrue, "ModelStandby", "The model is not in memory; the first request loads it"
 	default:
-		status, reason, message = metav1.ConditionTrue, "Model"+string(s.ActiveModelState), "The model is loaded and serves requests"
+		status, reason, message = metav1.ConditionTrue, "Model"+string(s.ActiveModelState), "The model accepts inference requests"
 	}
 	conditions.Set(&s.Conditions, conditionAvailable, status, cmp.Or(reason, "ModelPending"), message, s.ObservedGeneration)
 	conditions.Summarize(&s.Conditions, s.ObservedGeneration, conditions.SummaryOptions{ReadyCondition: conditionAvailable, Pending: pendingReason(s, generation), Stalled: isStuck(s)})

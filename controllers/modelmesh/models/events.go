@@ -8,8 +8,6 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
-	modelmeshcontroller "github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
-	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 const eventAction = "Reconcile"
@@ -19,7 +17,7 @@ type event struct{ eventType, reason, note string }
 // recordEvents records the events of a status update.
 func (r *modelReconciler) recordEvents(model *resourceModel, updated v1alpha1.PredictorStatus) {
 	for _, e := range append(transitionEvents(model.status, updated), ignoredFieldEvents(model)...) {
-		r.recorder.Eventf(model.object, nil, e.eventType, e.reason, eventAction, "%s", conditions.Clip(e.note, modelmeshcontroller.MaxEventNoteBytes))
+		r.recorder.Eventf(model.object, nil, e.eventType, e.reason, eventAction, "%s", e.note)
 	}
 }
 
@@ -54,7 +52,8 @@ func isSameFailure(original, f *v1alpha1.FailureInfo) bool {
 		(original.Message == f.Message || f.Reason != v1alpha1.InvalidPredictorSpec)
 }
 
-// ignoredFieldEvents returns the events about fields without effect of a new model, whose stored status is Pending without a failure.
+// ignoredFieldEvents returns the events about the fields of a new model that have no effect. The stored status of a new model is Pending
+// without a failure.
 func ignoredFieldEvents(model *resourceModel) []event {
 	if model.status.ActiveModelState != v1alpha1.Pending || model.status.LastFailureInfo != nil {
 		return nil

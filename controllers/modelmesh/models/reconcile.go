@@ -20,13 +20,12 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/redact"
-	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 // modelReconciler reconciles models of all sources.
 type modelReconciler struct {
 	sources map[string]modelSource
-	// client returns the client of a namespace, and false if the namespace has no mesh.
+	// client returns the client for the mesh of a namespace, and false if there is none.
 	client func(namespace string) (meshclient.Client, bool)
 	// enabled reports whether ModelMesh is enabled in a namespace.
 	enabled func(ctx context.Context, namespace string) (bool, error)
@@ -145,7 +144,7 @@ func scheduleNextCall(ctx context.Context, state *modelState, next v1alpha1.Pred
 
 // errorText returns the redacted and clipped text of an error of the mesh, which is not trusted.
 func errorText(err error) string {
-	return conditions.Clip(redact.Text(err.Error()), modelmeshcontroller.MaxEventNoteBytes)
+	return redact.Clip(err.Error(), redact.MaxNote)
 }
 
 // withCallError reports the last error of the calls after maxFailures failures. Available keeps its stored value, because the mesh may
@@ -173,8 +172,8 @@ func (r *modelReconciler) withBreaker(namespace string, run func() error) error 
 	return err
 }
 
-// statusWithoutClient returns the status in a namespace without a client. In an enabled namespace, whose mesh is about to start, a valid
-// model keeps its status.
+// statusWithoutClient returns the status in a namespace without a client. In an enabled namespace a valid model keeps its status until the
+// runtimes controller creates the client.
 func (r *modelReconciler) statusWithoutClient(ctx context.Context, model *resourceModel) (v1alpha1.PredictorStatus, error) {
 	next := *model.status.DeepCopy()
 	enabled, err := r.enabled(ctx, model.Namespace)

@@ -13,11 +13,10 @@ import (
 	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 	"github.com/odh-platform/odh-platform-operator/pkg/redact"
-	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// callMesh registers a model with the mesh and stores the result. With an invalid spec, or after a conflict, it reads the vmodel that the
-// mesh has. After an error other than ErrNoAddress the previous result is kept.
+// callMesh registers a model that has a valid spec, and stores the result. For an invalid spec, or after a conflict, it reads the vmodel
+// that the mesh has. After an error other than ErrNoAddress the previous result is kept.
 func callMesh(ctx context.Context, client meshclient.Client, model *resourceModel, state *modelState, loadNow bool) error {
 	var info *meshpb.VModelStatusInfo
 	var err error
@@ -143,7 +142,7 @@ func (r *modelReconciler) withCause(ctx context.Context, model *resourceModel, n
 	default:
 		failure.Message = prefix
 	}
-	failure.Message = conditions.Clip(redact.Text(failure.Message), maxMessageBytes)
+	failure.Message = redact.Clip(failure.Message, maxMessageBytes)
 	if isSame && failure.Time != nil && stored.Time != nil {
 		failure.Time = stored.Time
 	}
@@ -151,7 +150,8 @@ func (r *modelReconciler) withCause(ctx context.Context, model *resourceModel, n
 	return next, nil
 }
 
-// interpretResult returns the last response of the mesh, and corrects it if the mesh does not know a runtime of the namespace yet.
+// interpretResult returns the last response of the mesh with two corrections: a target that no instance can load is unsupported, and an
+// unsupported model waits for a pod while the mesh may not know its runtime yet.
 func (r *modelReconciler) interpretResult(ctx context.Context, model *resourceModel, state *modelState) (vmodelStatus, error) {
 	vmodel := state.vmodel
 	if !vmodel.active.known || vmodel.hasTargetStatus && !vmodel.target.known {

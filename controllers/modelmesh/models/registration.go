@@ -25,8 +25,8 @@ type Registration struct {
 	Key  string `json:"key"`
 }
 
-// Register returns the registration of a Predictor or an InferenceService, or nil and the reason why ModelMesh does not serve it.
-func Register(object *unstructured.Unstructured) (*Registration, string, error) {
+// NewRegistration returns the registration of a Predictor or an InferenceService, or nil and the reason why ModelMesh does not serve it.
+func NewRegistration(object *unstructured.Unstructured) (*Registration, string, error) {
 	m, reason, err := parseModel(object)
 	if err != nil || reason != "" {
 		return nil, reason, err

@@ -21,7 +21,7 @@ func decodeResource(t *testing.T, text string) *unstructured.Unstructured {
 	return u
 }
 
-func TestRegister(t *testing.T) {
+func TestNewRegistration(t *testing.T) {
 	const service = `{apiVersion: serving.kserve.io/v1beta1, kind: InferenceService, metadata: {name: m, annotations: {serving.kserve.io/deploymentMode: ModelMesh}}, spec: {predictor: `
 	for name, tc := range map[string]struct {
 		object string
@@ -34,7 +34,7 @@ func TestRegister(t *testing.T) {
 		"InferenceService": {service + `{model: {modelFormat: {name: sklearn}, storageUri: "s3://b/p"}}}}`,
 			Registration{VModel: "m", Owner: "isvc", Type: "mt:sklearn", Path: "p", Key: `{"storage_params":{"bucket":"b","type":"s3"},"model_type":{"name":"sklearn"}}`}},
 	} {
-		got, reason, err := Register(decodeResource(t, tc.object))
+		got, reason, err := NewRegistration(decodeResource(t, tc.object))
 		if err != nil || got == nil || reason != "" {
 			t.Fatalf("%s: registration %v, reason %q, error %v, want a registration", name, got, reason, err)
 		}
@@ -52,7 +52,7 @@ func TestRegister(t *testing.T) {
 		"Only one of spec.path":            `{apiVersion: serving.kserve.io/v1alpha1, kind: Predictor, metadata: {name: m}, spec: {path: a, modelType: {name: x}, storage: {path: p}}}`,
 		"PersistentVolumeClaim is not sup": `{apiVersion: serving.kserve.io/v1alpha1, kind: Predictor, metadata: {name: m}, spec: {modelType: {name: x}, storage: {persistentVolumeClaim: {claimName: c}}}}`,
 	} {
-		got, reason, err := Register(decodeResource(t, object))
+		got, reason, err := NewRegistration(decodeResource(t, object))
 		message := reason
 		if err != nil {
 			message = err.Error()

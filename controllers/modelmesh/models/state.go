@@ -21,8 +21,8 @@ const (
 	specMismatch              // the mesh has a model with this ID and other attributes
 )
 
-// loadReason is the reason for LoadNow in the next call. A model that is not in memory is not a reason: an instance may have evicted it for other
-// models, and loading all evicted models would cause endless evictions.
+// loadReason is the reason for LoadNow in the next call. A model that is not in memory is not a reason: an instance may have evicted it for
+// other models, and loading all evicted models would cause endless evictions.
 type loadReason int
 
 const (

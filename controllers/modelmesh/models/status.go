@@ -10,7 +10,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 	"github.com/odh-platform/odh-platform-operator/pkg/redact"
-	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 // Messages of lastFailureInfo. Some are those of the legacy controller.
@@ -29,7 +28,7 @@ const (
 // copies: the API server would reject it.
 const maxMessageBytes = 32 << 10
 
-// maxNameBytes limits the IDs of models, which have at most 292 bytes, and the locations of copies in a status.
+// maxNameBytes limits the IDs of models, which have at most 270 bytes, and the locations of copies in a status.
 const maxNameBytes = 320
 
 // noInstancePrefix is the prefix of the error of the mesh for a model that no live instance can load. The type of the model follows, then
@@ -144,7 +143,7 @@ func (v vmodelStatus) isTargetWithoutInstance() bool {
 func parseVModelStatus(info *meshpb.VModelStatusInfo, stored *v1alpha1.FailureInfo) vmodelStatus {
 	v := vmodelStatus{
 		status: info.GetStatus(), targetIsActive: info.GetActiveModelId() == info.GetTargetModelId(),
-		targetID: conditions.Clip(info.GetTargetModelId(), maxNameBytes),
+		targetID: redact.Clip(info.GetTargetModelId(), maxNameBytes),
 		active:   parseConcreteStatus(info.GetActiveModelStatus()),
 	}
 	target := info.GetTargetModelStatus()
@@ -159,7 +158,7 @@ func parseVModelStatus(info *meshpb.VModelStatusInfo, stored *v1alpha1.FailureIn
 		v.countCopies(v.target, target)
 	}
 	v.active.message = "" // only the failure of the target is reported
-	v.target.message = conditions.Clip(redact.Text(v.target.message), maxMessageBytes)
+	v.target.message = redact.Clip(v.target.message, maxMessageBytes)
 	return v
 }
 
@@ -229,7 +228,7 @@ func (v vmodelStatus) failure(stored *v1alpha1.FailureInfo, now time.Time) *v1al
 		}
 		return nil
 	}
-	f := &v1alpha1.FailureInfo{Reason: v.target.reason, Message: conditions.Clip(redact.Text(v.target.message), maxMessageBytes), ModelID: v.targetID}
+	f := &v1alpha1.FailureInfo{Reason: v.target.reason, Message: redact.Clip(v.target.message, maxMessageBytes), ModelID: v.targetID}
 	if f.Reason == v1alpha1.ModelLoadFailed {
 		f.Location, f.Time = v.failedLocation, v.failedAt
 	}
@@ -242,8 +241,8 @@ func (v vmodelStatus) failure(stored *v1alpha1.FailureInfo, now time.Time) *v1al
 // maxUnixMilli is the end of the year 9999: RFC 3339 has no later years.
 const maxUnixMilli = 253402300799999
 
-// failedCopy returns location and time of a failed copy of the target: the copy in the stored status if it still exists, otherwise the first
-// one. The order of the copies thus does not change a stored status.
+// failedCopy returns location and time of a failed copy of the target: the copy in the stored status if it still exists, otherwise the
+// first one. The order of the copies thus does not change a stored status.
 func (v vmodelStatus) failedCopy(copies []*meshpb.ModelStatusInfo_ModelCopyInfo, stored *v1alpha1.FailureInfo) (string, *metav1.Time) {
 	var location string
 	var failedAt *metav1.Time
@@ -256,7 +255,7 @@ func (v vmodelStatus) failedCopy(copies []*meshpb.ModelStatusInfo_ModelCopyInfo,
 		if ms := c.GetTime(); ms > 0 && ms <= maxUnixMilli {
 			copyFailedAt = metaTime(time.UnixMilli(int64(ms)))
 		}
-		copyLocation := conditions.Clip(c.GetLocation(), maxNameBytes)
+		copyLocation := redact.Clip(c.GetLocation(), maxNameBytes)
 		if stored != nil && stored.ModelID == v.targetID && stored.Location == copyLocation && isSameTime(stored.Time, copyFailedAt) {
 			return copyLocation, stored.Time
 		}
@@ -287,7 +286,7 @@ func metaTime(t time.Time) *metav1.Time {
 
 // withFailure sets a failure without a time and, for InvalidPredictorSpec, the transition.
 func withFailure(s v1alpha1.PredictorStatus, reason v1alpha1.FailureReason, message, id string) v1alpha1.PredictorStatus {
-	s.LastFailureInfo = &v1alpha1.FailureInfo{Reason: reason, Message: conditions.Clip(redact.Text(message), maxMessageBytes), ModelID: id}
+	s.LastFailureInfo = &v1alpha1.FailureInfo{Reason: reason, Message: redact.Clip(message, maxMessageBytes), ModelID: id}
 	if reason == v1alpha1.InvalidPredictorSpec {
 		s.TransitionStatus = v1alpha1.InvalidSpec
 	}
@@ -333,13 +332,13 @@ func waitingPrefix(f *v1alpha1.FailureInfo) string {
 	return ""
 }
 
-// needsRuntimeChange reports whether a failure lasts until the runtime changes.
+// needsRuntimeChange reports whether a failure lasts until the runtime, or an object that it refers to, changes.
 func needsRuntimeChange(f *v1alpha1.FailureInfo) bool {
 	prefix := waitingPrefix(f)
 	return prefix != "" && strings.HasPrefix(f.Message, prefix+invalidRuntimeInfix)
 }
 
-// isMeshUnreachable reports whether the failure is that the mesh did not respond.
+// isMeshUnreachable reports whether the failure is that calls of the manager to the mesh failed, see withCallError.
 func isMeshUnreachable(f *v1alpha1.FailureInfo) bool {
 	return f != nil && strings.HasPrefix(f.Message, messageMeshUnreachable)
 }

@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
-	modelmeshcontroller "github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
+	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 )
 
 var now = time.Date(2026, 5, 6, 7, 8, 9, 123456789, time.UTC)
@@ -360,7 +360,7 @@ func TestRepeatedResponseDoesNotChangeStatus(t *testing.T) {
 
 // Credentials in messages of the mesh are redacted before the message is truncated: those in a truncated URL would not be detected.
 func TestWithCallErrorRedactsCredentials(t *testing.T) {
-	for name, length := range map[string]int{"short message": 10, "message truncated after the password": modelmeshcontroller.MaxEventNoteBytes - 24} {
+	for name, length := range map[string]int{"short message": 10, "message truncated after the password": redact.MaxNote - 24} {
 		state := &modelState{failures: maxFailures}
 		scheduleNextCall(t.Context(), state, v1alpha1.PredictorStatus{}, errors.New(strings.Repeat("x", length)+" https://user:hunter2@mesh.example.com"), now)
 		got := (&modelReconciler{}).withCallError(&resourceModel{}, state, v1alpha1.PredictorStatus{}).LastFailureInfo
@@ -373,7 +373,7 @@ func TestWithCallErrorRedactsCredentials(t *testing.T) {
 func TestErrorOfMeshIsClipped(t *testing.T) {
 	state := &modelState{}
 	scheduleNextCall(t.Context(), state, v1alpha1.PredictorStatus{}, errors.New(strings.Repeat("x", 1<<20)), now)
-	if len(state.lastError) > modelmeshcontroller.MaxEventNoteBytes {
-		t.Errorf("an error of %d bytes is stored, want at most %d", len(state.lastError), modelmeshcontroller.MaxEventNoteBytes)
+	if len(state.lastError) > redact.MaxNote {
+		t.Errorf("an error of %d bytes is stored, want at most %d", len(state.lastError), redact.MaxNote)
 	}
 }

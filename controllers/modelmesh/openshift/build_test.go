@@ -1,7 +1,6 @@
 package openshift
 
 import (
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -174,42 +173,20 @@ func TestPossibleObjectsIncludeDesiredObjects(t *testing.T) {
 	}
 }
 
-// newObjectManagedBy returns an object with the given field manager.
-func newObjectManagedBy(manager string, labels map[string]string) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{Object: map[string]any{}}
-	u.SetLabels(labels)
-	u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate}})
-	return u
-}
-
-// Objects of the legacy controller are adopted; objects of users are not.
-func TestAdoptsLegacyObjectsOnly(t *testing.T) {
-	in := inputs(openShift)
-	in.StorageData = map[string][]byte{"a": nil}
-	legacyObject := newObjectManagedBy("manager", map[string]string{LabelManaged: "true"})
-	userObject := newObjectManagedBy("kubectl-create", nil)
-	adoptable := map[string]bool{}
-	for _, o := range allDesired(in) {
-		key := o.Key()
-		if o.AdoptIf == nil {
-			continue
+// A storage Secret of a user or of the legacy controller is adopted; a data connection of that name is not.
+func TestIsStorageSecret(t *testing.T) {
+	for name, tc := range map[string]struct {
+		labels map[string]string
+		want   bool
+	}{
+		"storage Secret":  {map[string]string{LabelManaged: "true"}, true},
+		"data connection": {map[string]string{LabelManaged: "true", LabelDashboard: "true"}, false},
+		"another Secret":  {nil, false},
+	} {
+		secret := &unstructured.Unstructured{}
+		secret.SetLabels(tc.labels)
+		if got := isStorageSecret(secret); got != tc.want {
+			t.Errorf("%s: got %t, want %t", name, got, tc.want)
 		}
-		adoptable[key.Kind+" "+key.Name] = true
-		if !o.AdoptIf(legacyObject) || o.AdoptIf(userObject) {
-			t.Errorf("%s %s: adopts a legacy object: %t, that of a user: %t", key.Kind, key.Name, o.AdoptIf(legacyObject), o.AdoptIf(userObject))
-		}
-	}
-	want := []string{"ClusterRoleBinding team-modelmesh-serving-sa-auth-delegator", "RoleBinding prometheus-ns-access",
-		"Secret storage-config", "ServiceAccount modelmesh-serving-sa"}
-	if got := slices.Sorted(maps.Keys(adoptable)); !slices.Equal(got, want) {
-		t.Errorf("adoptable objects %q, want %q", got, want)
-	}
-	if isLegacyStorageSecret(newObjectManagedBy("manager", map[string]string{LabelManaged: "true", LabelDashboard: "true"})) {
-		t.Error("isLegacyStorageSecret returned true for a data connection")
-	}
-	statusWritten := newObjectManagedBy("kubectl", nil)
-	statusWritten.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "manager", Subresource: "status"}})
-	if isWrittenByLegacyController(statusWritten) {
-		t.Error("isWrittenByLegacyController returned true for an object of which the legacy controller wrote only the status")
 	}
 }

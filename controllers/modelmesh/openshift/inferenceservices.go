@@ -29,13 +29,12 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
-	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// inferenceServiceReconciler publishes InferenceServices, and removes the finalizer of the legacy controller from them.
+// inferenceServiceReconciler publishes InferenceServices.
 type inferenceServiceReconciler struct {
 	baseReconciler
-	fullObjects client.Reader // reads kinds that are cached as metadata only
+	fullObjects client.Reader // reads full Routes, HTTPRoutes and BackendTLSPolicies; cached reads only their metadata
 	clock       clock.PassiveClock
 	states      reconciler.SyncMap[types.NamespacedName, routeState]
 	// meshCAs caches the CA of the mesh of each namespace.
@@ -75,7 +74,7 @@ func (r *inferenceServiceReconciler) Reconcile(ctx context.Context, request ctrl
 		return ctrl.Result{}, fmt.Errorf("reading the InferenceService: %w", err)
 	}
 	if s.DeletionTimestamp != nil {
-		err := r.removeLegacyFinalizer(ctx, s)
+		err := r.takeOver.Finalize(ctx, s)
 		if apierrors.IsConflict(err) { // the cached object is stale, and a status update triggers no reconcile
 			return ctrl.Result{RequeueAfter: reconciler.RequeueSoon}, nil
 		}
@@ -83,26 +82,6 @@ func (r *inferenceServiceReconciler) Reconcile(ctx context.Context, request ctrl
 	}
 	retry, err := r.reconcile(ctx, s)
 	return ctrl.Result{RequeueAfter: retry}, err
-}
-
-// isModelMesh reports whether the deployment mode of an InferenceService is ModelMesh.
-func isModelMesh(s *v1beta1.InferenceService) bool {
-	return s.Annotations[v1beta1.AnnotationDeploymentMode] == v1beta1.DeploymentModeModelMesh
-}
-
-// removeLegacyFinalizer removes the finalizer of the legacy controller if it is the only one. No object must be deleted first: objects of the
-// InferenceService have owner references, and the namespace controller deletes shared objects when the namespace is no longer in use.
-func (r *inferenceServiceReconciler) removeLegacyFinalizer(ctx context.Context, s *v1beta1.InferenceService) error {
-	if !isModelMesh(s) || !slices.Equal(s.Finalizers, []string{LegacyFinalizer}) {
-		return nil
-	}
-	target := s.DeepCopy()
-	target.Finalizers = nil
-	err := r.cached.Patch(ctx, target, client.MergeFromWithOptions(s, client.MergeFromWithOptimisticLock{}), client.FieldOwner(r.applier.FieldOwner))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("removing finalizer %s: %w", LegacyFinalizer, err)
-	}
-	return nil
 }
 
 // reconcile applies the desired objects and deletes the obsolete ones.
@@ -140,11 +119,7 @@ func (r *inferenceServiceReconciler) pruneRoutes(ctx context.Context, s *v1beta1
 		}
 		return r.applier.Prune(ctx, s, desired, kinds, nil)
 	}
-	var legacy client.ListOption // Routes of the legacy controller lack the managed labels
-	if isModelMesh(s) && hasLabelName(s) {
-		legacy = client.MatchingLabels{LabelInferenceService: s.Name}
-	}
-	return r.applier.Prune(ctx, s, desired, []schema.GroupVersionKind{capability.Route}, legacy)
+	return r.applier.Prune(ctx, s, desired, []schema.GroupVersionKind{capability.Route}, r.takeOver.LegacyRoutes(s))
 }
 
 // recordProblem records an Event with the reason why a model is not published, if that reason has changed.
@@ -155,13 +130,13 @@ func (r *inferenceServiceReconciler) recordProblem(s *v1beta1.InferenceService, 
 	}
 	state := routeState{uid: s.UID, lastProblem: problem}
 	if previous := r.states.Set(client.ObjectKeyFromObject(s), state); problem != "" && previous != state {
-		r.recorder.Eventf(s, nil, corev1.EventTypeWarning, ReasonNoRoute, action, "%s", conditions.Clip(problem, modelmesh.MaxEventNoteBytes))
+		r.recorder.Eventf(s, nil, corev1.EventTypeWarning, ReasonNoRoute, action, "%s", problem)
 	}
 }
 
 // desiredRoutes returns the objects that publish an InferenceService, or the problem that prevents it.
 func (r *inferenceServiceReconciler) desiredRoutes(ctx context.Context, s *v1beta1.InferenceService) (apply.Desired, string, error) {
-	if !isModelMesh(s) || r.exposure.routeKind(r.Served()).Empty() {
+	if !pkgmodelmesh.IsModelMesh(s) || r.exposure.routeKind(r.Served()).Empty() {
 		return nil, "", nil
 	}
 	if enabled, err := r.enabled(ctx, s.Namespace); err != nil || !enabled {
@@ -191,8 +166,8 @@ func (r *inferenceServiceReconciler) desiredRoutes(ctx context.Context, s *v1bet
 	return desired, problem, nil
 }
 
-// isReservedName reports whether registries or Ray clusters can use a name for a Route, HTTPRoute or Ingress: users of the registry or cluster
-// would reach the model. A model that is already published under such a name remains published.
+// isReservedName reports whether registries or Ray clusters can use a name for a Route, HTTPRoute or Ingress: users of the registry or
+// cluster would reach the model. A model that is already published under such a name remains published.
 func isReservedName(name string) bool {
 	return strings.HasPrefix(name, "ray-dashboard-") || strings.HasPrefix(name, "rayclient-") || strings.HasSuffix(name, "-https") || strings.HasSuffix(name, "-http")
 }
@@ -226,7 +201,8 @@ func servingRuntimeAnnotations(model pkgmodelmesh.Model, runtimes map[string]mod
 	return map[string]string{}
 }
 
-// comparePrecedence orders runtimes by increasing precedence: ClusterServingRuntimes first, then by age (newest last) and by descending name.
+// comparePrecedence orders runtimes by increasing precedence: ClusterServingRuntimes first, then by age (newest last) and by descending
+// name.
 func comparePrecedence(a, b modelmesh.Runtime) int {
 	if a, b := a.Object.GetNamespace(), b.Object.GetNamespace(); (a == "") != (b == "") {
 		return strings.Compare(a, b)

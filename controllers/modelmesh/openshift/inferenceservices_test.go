@@ -130,31 +130,6 @@ func TestDeletesRouteWhenNotDesired(t *testing.T) {
 	}
 }
 
-// Routes of the legacy controller are adopted, and deleted if not desired.
-func TestAdoptsLegacyRoutes(t *testing.T) {
-	for _, annotations := range []map[string]string{withRoute, nil} {
-		model := newInferenceService("digits", func(s *v1beta1.InferenceService) { s.UID = "uid-of-digits" })
-		env := newTestEnv(t, openShiftAPIs, newAnnotatedRuntime("ovms", annotations), model)
-		legacy := newRoute()
-		legacy.SetNamespace("team")
-		legacy.SetName("digits")
-		legacy.SetLabels(map[string]string{LabelInferenceService: "digits"})
-		legacy.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(model, v1beta1.GroupVersion.WithKind("InferenceService"))})
-		legacy.Object["spec"] = map[string]any{"host": "digits-team.apps.example.com", "path": "/v2/models/digits"}
-		if err := env.server.Create(t.Context(), legacy, client.FieldOwner("manager")); err != nil {
-			t.Fatal(err)
-		}
-		writes := env.reconcileRoute("digits")
-		got := newRoute()
-		found := env.exists(got, "digits")
-		host, _, _ := unstructured.NestedString(got.Object, "spec", "host")
-		if found != (annotations != nil) || found && (host != "digits-team.apps.example.com" || !isManaged(got)) {
-			t.Errorf("Route found: %t, want %t; host %s, writes %q", found, annotations != nil, host, writes)
-		}
-		env.expectNoRequests("after the adoption", func() []string { return env.reconcileRoute("digits") })
-	}
-}
-
 // One Event reports why no Route is created.
 func TestReportsProblemOnce(t *testing.T) {
 	model := newInferenceService("digits")
@@ -237,44 +212,8 @@ func TestRouteTrustsMeshCA(t *testing.T) {
 	}
 }
 
-// [O8] The finalizer of the legacy controller is removed from a terminating model if it is the only one.
-func TestRemovesLegacyFinalizer(t *testing.T) {
-	kserveFinalizer := "inferenceservice.finalizers"
-	for name, c := range map[string]struct {
-		finalizers []string
-		change     func(*v1beta1.InferenceService)
-		deleted    bool
-		removed    bool
-	}{
-		"only finalizer":           {[]string{LegacyFinalizer}, func(*v1beta1.InferenceService) {}, true, true},
-		"KServe has a finalizer":   {[]string{kserveFinalizer, LegacyFinalizer}, func(*v1beta1.InferenceService) {}, true, false},
-		"not deleted":              {[]string{LegacyFinalizer}, func(*v1beta1.InferenceService) {}, false, false},
-		"another deployment mode":  {[]string{LegacyFinalizer}, func(s *v1beta1.InferenceService) { s.Annotations = nil }, true, false},
-		"only a foreign finalizer": {[]string{"example.com/hold"}, func(*v1beta1.InferenceService) {}, true, false},
-		"Route API not served":     {[]string{LegacyFinalizer}, func(*v1beta1.InferenceService) {}, true, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			served := openShiftAPIs
-			if name == "Route API not served" {
-				served = capability.NewSet(capability.InferenceService)
-			}
-			model := newInferenceService("digits", func(s *v1beta1.InferenceService) { s.Finalizers = c.finalizers }, c.change)
-			env := newTestEnv(t, served, model)
-			if c.deleted {
-				env.remove(model)
-			}
-			writes := env.reconcileRoute("digits")
-			exists := env.exists(&v1beta1.InferenceService{}, "digits")
-			if exists == c.removed || slices.Contains(writes, "patch InferenceService digits") != c.removed {
-				t.Errorf("InferenceService exists: %t, writes %q, want the finalizer removed: %t", exists, writes, c.removed)
-			}
-		})
-	}
-}
-
 func TestRouteErrors(t *testing.T) {
-	model := newInferenceService("digits", func(s *v1beta1.InferenceService) { s.Finalizers = []string{LegacyFinalizer} })
-	env := newTestEnv(t, openShiftAPIs, newAnnotatedRuntime("ovms", withRoute), model)
+	env := newTestEnv(t, openShiftAPIs, newAnnotatedRuntime("ovms", withRoute), newInferenceService("digits"))
 	for name, target := range map[string]*error{"settings": &env.settingsErr, "enabled": &env.enabledErr} {
 		*target = errDown
 		if writes, _, err := env.reconcile(env.routes, "team", "digits"); !errors.Is(err, errDown) || len(writes) > 0 {
@@ -291,14 +230,6 @@ func TestRouteErrors(t *testing.T) {
 	}
 	if _, requeueAfter, err := env.reconcile(env.routes, "team", "digits"); err != nil || requeueAfter != reconciler.RequeueSoon {
 		t.Errorf("terminating CRD: requeue after %s, error %v", requeueAfter, err)
-	}
-	env.remove(model)
-	for cause, wantErr := range map[error]bool{errDown: true, apierrors.NewConflict(schema.GroupResource{}, "digits", errDown): false, apierrors.NewNotFound(schema.GroupResource{}, "digits"): false} {
-		env.failWrite = func(string, string) error { return cause }
-		_, requeueAfter, err := env.reconcile(env.routes, "team", "digits")
-		if (err != nil) != wantErr || (requeueAfter > 0) != apierrors.IsConflict(cause) {
-			t.Errorf("removing the finalizer failed with %v: requeue after %s, error %v", cause, requeueAfter, err)
-		}
 	}
 }
 

@@ -27,7 +27,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
-	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 const (
@@ -46,6 +45,7 @@ type baseReconciler struct {
 	cached   client.Client
 	live     client.Reader
 	applier  *apply.Applier
+	takeOver modelmesh.TakeOver
 	recorder events.EventRecorder
 	enabled  func(context.Context, string) (bool, error)
 	// exposure is used if the cluster serves no Routes.
@@ -109,6 +109,7 @@ func (r *namespaceReconciler) reconcile(ctx context.Context, namespace *metav1.P
 	}
 	err = r.ensureCertificate(ctx, namespace, &in)
 	desired := desiredObjects(in)
+	r.takeOver.Adopt(namespace, desired)
 	if err == nil {
 		err = r.applier.Apply(ctx, namespace, desired)
 	}
@@ -177,7 +178,7 @@ func classify(err error) (problem string, retry time.Duration, _ error) {
 }
 
 func (r *namespaceReconciler) recordWarning(object runtime.Object, message string) {
-	r.recorder.Eventf(object, nil, corev1.EventTypeWarning, ReasonNotApplied, eventAction, "%s", conditions.Clip(message, modelmesh.MaxEventNoteBytes))
+	r.recorder.Eventf(object, nil, corev1.EventTypeWarning, ReasonNotApplied, eventAction, "%s", message)
 }
 
 // deleteObsolete deletes the managed objects of a namespace that are not in kept.
@@ -241,8 +242,8 @@ type namespaceState struct {
 	lastProblems reconciler.LastMessages[string]
 }
 
-// getUsage reports whether a namespace has models or runtime pods, and whether it has Deployments of runtimes. A namespace with pods is in use
-// even without models, because new pods need the ServiceAccount.
+// getUsage reports whether a namespace has models or runtime pods, and whether it has Deployments of runtimes. A namespace with pods is in
+// use even without models, because new pods need the ServiceAccount.
 func (r *baseReconciler) getUsage(ctx context.Context, namespace string) (inUse, hasRuntimes bool, err error) {
 	var deployments appsv1.DeploymentList
 	managed := client.MatchingLabels(names.Labels(modelmesh.ComponentName))

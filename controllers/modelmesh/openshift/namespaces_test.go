@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -335,43 +334,6 @@ func TestKeepsForeignCertificate(t *testing.T) {
 	env.settings.AuthProxy.Mode = meshsettings.AuthProxyNever
 	if got := objectsWritten(env.reconcileNamespace(), "delete"); slices.Contains(got, "Secret model-serving-proxy-tls") {
 		t.Errorf("deleted %q, want the Secret kept", got)
-	}
-}
-
-// Objects of the legacy controller are adopted, and deleted with the last model. Objects of users are kept.
-func TestAdoptsObjectsOfLegacyController(t *testing.T) {
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "modelmesh-serving-sa", Labels: map[string]string{"a": "b"}}}
-	delegator := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: BindingName("team")},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Name: "modelmesh-serving-sa", Namespace: "team"}},
-	}
-	for _, manager := range []string{"manager", "kubectl-create"} {
-		t.Run(manager, func(t *testing.T) {
-			env := newTestEnv(t, openShift)
-			p := newPredictor("p")
-			env.create(p)
-			for _, o := range []client.Object{account.DeepCopy(), delegator.DeepCopy()} {
-				if err := env.server.Create(t.Context(), o, client.FieldOwner(manager)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			_, requeueAfter, err := env.reconcile(env.namespaces, "", "team")
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got corev1.ServiceAccount
-			env.exists(&got, "modelmesh-serving-sa")
-			isLegacy := manager == "manager"
-			if isManaged(&got) != isLegacy || (requeueAfter > 0) == isLegacy || strings.Contains(env.takeEvents(), "was not created by this operator") == isLegacy {
-				t.Errorf("labels %v, requeue after %s, adopted: %t, want %t", got.Labels, requeueAfter, isManaged(&got), isLegacy)
-			}
-			env.remove(p)
-			env.reconcileNamespace()
-			if env.exists(&got, "modelmesh-serving-sa") == isLegacy {
-				t.Errorf("after the last model: ServiceAccount exists: %t, want %t", isLegacy, !isLegacy)
-			}
-		})
 	}
 }
 

@@ -1,8 +1,6 @@
 package openshift
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -31,10 +29,8 @@ const (
 	AnnotationTimeout = "haproxy.router.openshift.io/timeout"
 	// LabelInferenceService on a Route, HTTPRoute or Ingress is the name of its InferenceService.
 	LabelInferenceService = "inferenceservice-name"
-	// LegacyFinalizer is the finalizer of the legacy controller, which this operator removes.
-	LegacyFinalizer = "odh.inferenceservice.finalizers"
-	// LabelManaged and LabelDashboard, both "true", select the Secrets that are data connections. LabelManaged alone selects the Secret with the
-	// storage entries.
+	// LabelManaged and LabelDashboard, both "true", select the Secrets that are data connections. LabelManaged alone selects the Secret
+	// with the storage entries.
 	LabelManaged   = "opendatahub.io/managed"
 	LabelDashboard = "opendatahub.io/dashboard"
 	// AnnotationConnection is the type of a data connection.
@@ -51,10 +47,8 @@ const (
 
 	// kserveBundleConfigMap is the ConfigMap from which KServe reads the CA bundle of the platform.
 	kserveBundleConfigMap = "odh-kserve-custom-ca-bundle"
-	// legacyManager is the field manager of the legacy controller.
-	legacyManager   = "manager"
-	delegatorSuffix = "-modelmesh-serving-sa-auth-delegator"
-	valueTrue       = pkgmodelmesh.Enabled
+	delegatorSuffix       = "-modelmesh-serving-sa-auth-delegator"
+	valueTrue             = pkgmodelmesh.Enabled
 )
 
 // BindingName returns the name of the ClusterRoleBinding that allows the sidecars of a namespace to authenticate requests.
@@ -96,7 +90,7 @@ type Inputs struct {
 	Settings  meshsettings.Settings
 	// Proxy is the sidecar of the runtime pods; nil for none.
 	Proxy *authproxy.Proxy
-	// Account is the ServiceAccount of the runtime pods; "" is the default ServiceAccount.
+	// Account is the ServiceAccount of the runtime pods; "" for the ServiceAccount "default".
 	Account string
 	// MonitoringNamespace is the namespace of the Prometheus that may read the namespace; "" for none.
 	MonitoringNamespace string
@@ -114,36 +108,37 @@ type Inputs struct {
 // namespace, or when they are obsolete. The owner of the ClusterRoleBinding is the Namespace.
 func desiredObjects(in Inputs) apply.Desired {
 	var desired apply.Desired
-	addUnowned := func(config runtime.ApplyConfiguration, adoptIf func(*unstructured.Unstructured) bool, ignoreIfForeign bool) {
-		desired = append(desired, apply.Object{Config: config, Ownership: apply.Unowned, AdoptIf: adoptIf, IgnoreIfForeign: ignoreIfForeign})
+	addUnowned := func(config runtime.ApplyConfiguration, ignoreIfForeign bool) {
+		desired = append(desired, apply.Object{Config: config, Ownership: apply.Unowned, IgnoreIfForeign: ignoreIfForeign})
 	}
 	if in.HasRuntimes && in.MonitoringNamespace != "" {
-		addUnowned(buildPrometheusBinding(in), isWrittenByLegacyController, true)
+		addUnowned(buildPrometheusBinding(in), true)
 	}
 	if !in.InUse {
 		return desired
 	}
 	if in.Account == authproxy.DefaultServiceAccount {
-		addUnowned(corev1ac.ServiceAccount(in.Account, in.Namespace), isWrittenByLegacyController, true)
+		addUnowned(corev1ac.ServiceAccount(in.Account, in.Namespace), true)
 	}
 	if in.StorageData != nil {
-		addUnowned(corev1ac.Secret(in.Settings.StorageSecretName, in.Namespace).WithLabels(map[string]string{LabelManaged: valueTrue}).WithData(in.StorageData), isLegacyStorageSecret, false)
+		secret := corev1ac.Secret(in.Settings.StorageSecretName, in.Namespace).WithLabels(map[string]string{LabelManaged: valueTrue}).WithData(in.StorageData)
+		desired = append(desired, apply.Object{Config: secret, Ownership: apply.Unowned, AdoptIf: isStorageSecret})
 	}
 	if in.Proxy == nil {
 		return desired
 	}
 	if in.Proxy.NeedsCookieSecret() {
-		addUnowned(corev1ac.Secret(authproxy.CookieSecret, in.Namespace).WithData(map[string][]byte{oauthproxy.KeyCookie: in.Cookie}), nil, false)
+		addUnowned(corev1ac.Secret(authproxy.CookieSecret, in.Namespace).WithData(map[string][]byte{oauthproxy.KeyCookie: in.Cookie}), false)
 	}
 	if len(in.CABundle) > 0 {
 		proxy := resources.Published{
 			Service: in.Settings.ServiceName, Port: intstr.FromString(authproxy.PortName), ServerName: proxyName(in.Settings, in.Namespace),
 		}
 		for _, config := range proxy.BackendTLS(metav1.ObjectMeta{Name: CAObjectName, Namespace: in.Namespace}, in.CABundle) {
-			addUnowned(config, nil, false)
+			addUnowned(config, false)
 		}
 	}
-	return append(desired, apply.Object{Config: buildDelegatorBinding(in), AdoptIf: isWrittenByLegacyController})
+	return append(desired, apply.Object{Config: buildDelegatorBinding(in)})
 }
 
 // buildDelegatorBinding builds the ClusterRoleBinding that allows the sidecars to create TokenReviews and SubjectAccessReviews.
@@ -160,20 +155,14 @@ func buildPrometheusBinding(in Inputs) *rbacv1ac.RoleBindingApplyConfiguration {
 		WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(PrometheusAccount).WithNamespace(in.MonitoringNamespace))
 }
 
-// isWrittenByLegacyController reports whether the legacy controller is a field manager of the object, not only of its status.
-func isWrittenByLegacyController(live *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
-		return e.Manager == legacyManager && e.Subresource == ""
-	})
-}
-
-// isLegacyStorageSecret reports whether an object is a storage Secret of the legacy controller, and not a data connection of the same name.
-func isLegacyStorageSecret(live *unstructured.Unstructured) bool {
+// isStorageSecret reports whether an object is a Secret that a user or the legacy controller labelled as storage Secret, and not a data
+// connection of the same name.
+func isStorageSecret(live *unstructured.Unstructured) bool {
 	return live.GetLabels()[LabelManaged] == valueTrue && live.GetLabels()[LabelDashboard] != valueTrue
 }
 
-// Render returns the objects that the settings of an enabled namespace require, other than runtimes. monitoring is the namespace of
-// Prometheus, "" for none. Render omits the data of Secrets; the notes describe their source.
+// Render returns the objects that the settings of an enabled namespace require, other than those of runtimes. monitoring is the namespace
+// of Prometheus, "" for none. Render omits the data of Secrets; the notes describe their source.
 func Render(namespace string, s meshsettings.Settings, served capability.Set, monitoring string) ([]*unstructured.Unstructured, []string, error) {
 	in := Inputs{
 		Namespace: namespace, Settings: s, InUse: true, HasRuntimes: true, MonitoringNamespace: monitoring,

@@ -65,15 +65,15 @@ func (e exposure) routeKind(served capability.Set) schema.GroupVersionKind {
 	return schema.GroupVersionKind{}
 }
 
-// buildRoute returns the object that publishes an InferenceService if the runtime requests it, or the problem that prevents it. A model with
-// required authentication is never published without it.
+// buildRoute returns the object that publishes an InferenceService if the runtime requests it, or the problem that prevents it. A model
+// with required authentication is never published without it.
 func buildRoute(s *v1beta1.InferenceService, o routeOptions) (objects apply.Desired, problem string) {
 	kind := o.exposure.routeKind(o.served)
 	if !o.isRouteRequested() || kind.Empty() {
 		return nil, ""
 	}
 	server, reason := o.buildBackend(s)
-	if reason == "" && !hasLabelName(s) {
+	if reason == "" && len(s.Name) > validation.LabelValueMaxLength {
 		reason = fmt.Sprintf(", because the name of the InferenceService has %d characters and label %s can have %d: recreate it under a shorter name",
 			len(s.Name), LabelInferenceService, validation.LabelValueMaxLength)
 	}
@@ -101,11 +101,6 @@ func buildRoute(s *v1beta1.InferenceService, o routeOptions) (objects apply.Desi
 		objects.Add(server.Ingress(meta, o.exposure.IngressClass, o.exposure.IngressAnnotations))
 	}
 	return objects, ""
-}
-
-// hasLabelName reports whether the name of an InferenceService can be the value of LabelInferenceService.
-func hasLabelName(s *v1beta1.InferenceService) bool {
-	return len(s.Name) <= validation.LabelValueMaxLength
 }
 
 // buildBackend returns the REST backend of a model, or the reason why the model cannot be published, as the end of a message.

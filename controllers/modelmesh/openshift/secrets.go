@@ -25,9 +25,9 @@ import (
 
 const certificateAuthority = "odh-platform-operator-modelmesh-ca"
 
-// collectStorage sets StorageData if a data connection, the CA bundle or the storage Secret changed. Otherwise it returns the key of an
-// existing storage Secret, which is then kept, also if the entries are too large. Without data connections it does neither, and a managed
-// storage Secret is deleted.
+// collectStorage sets StorageData if a data connection, the CA bundle or the storage Secret changed. If none changed, if the Secret is
+// foreign, or if the entries are too large, it returns the key of an existing storage Secret, which is then kept. Without data connections
+// it does neither, and a managed storage Secret is deleted.
 func (r *namespaceReconciler) collectStorage(ctx context.Context, in *Inputs, state *namespaceState) ([]apply.Key, error) {
 	metadata, err := r.listConnections(ctx, in)
 	if err != nil || len(metadata) == 0 {
@@ -44,7 +44,7 @@ func (r *namespaceReconciler) collectStorage(ctx context.Context, in *Inputs, st
 	}
 	kept := []apply.Key{target}
 	if existing == nil {
-		kept = nil // no data connection has an entry
+		kept = nil // there is no Secret to keep
 	}
 	versions := joinVersions(append(metadata, bundle, existing))
 	if versions == state.storageVersions {
@@ -96,7 +96,7 @@ func (r *namespaceReconciler) isStorageSecretForeign(ctx context.Context, existi
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(secretKind)
 	err := r.live.Get(ctx, client.ObjectKeyFromObject(existing), live)
-	if apierrors.IsNotFound(err) || err == nil && (isManaged(live) || isLegacyStorageSecret(live)) {
+	if apierrors.IsNotFound(err) || err == nil && (isManaged(live) || isStorageSecret(live)) {
 		return false, nil
 	}
 	if err != nil {
@@ -111,7 +111,7 @@ func (r *namespaceReconciler) isStorageSecretForeign(ctx context.Context, existi
 }
 
 // releaseStorageSecret removes the entries and the labels of this operator from a storage Secret with entries of others, such as one that
-// a user wrote and labelled, and reports whether there are such entries.
+// a user wrote and labelled. It returns false if there are no such entries and the caller must delete the Secret.
 func (r *namespaceReconciler) releaseStorageSecret(ctx context.Context, o *metav1.PartialObjectMetadata) (released bool, _ error) {
 	live := &corev1.Secret{}
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(o), live); err != nil {

@@ -21,10 +21,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
-	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/caches"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/managercache"
+	pkgmodelmesh "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
@@ -76,7 +76,7 @@ func Setup(_ context.Context, mgr ctrl.Manager, shared *modelmesh.Dependencies) 
 	meshConfig, gateway := shared.Config.ModelMesh, shared.Config.ModelRegistry.Gateway // models share the Gateway of registries
 	base := baseReconciler{
 		Lister: shared.Lister, cached: mgr.GetClient(), live: mgr.GetAPIReader(), applier: shared.Applier, recorder: shared.Recorder,
-		enabled:  shared.Namespaces.Enabled,
+		takeOver: shared.TakeOver, enabled: shared.Namespaces.Enabled,
 		exposure: exposure{Exposure: shared.Config.Exposure, gateway: resources.Gateway{Name: gateway.Name, Namespace: gateway.Namespace}},
 	}
 	n := &namespaceReconciler{baseReconciler: base, connections: connections, monitoring: meshConfig.MonitoringNamespace,
@@ -85,16 +85,8 @@ func Setup(_ context.Context, mgr ctrl.Manager, shared *modelmesh.Dependencies) 
 	if err := controllers.addNamespaceController(n, connections); err != nil || meshConfig.IgnoreInferenceServices {
 		return err
 	}
-	base.applier = routeApplier(shared.Applier)
+	base.applier = shared.RouteApplier
 	return controllers.addInferenceServiceController(newInferenceServiceReconciler(base, mgr.GetCache(), shared.Clock))
-}
-
-// routeApplier returns an applier that keeps the fields of the legacy controller: they include the host of the Route, which the platform
-// generated and on which clients depend.
-func routeApplier(a *apply.Applier) *apply.Applier {
-	options := a.Options
-	options.LegacyManagers = nil
-	return apply.New(options)
 }
 
 // controllerBuilder builds the controllers with their watches.
@@ -146,8 +138,8 @@ func (b controllerBuilder) addInferenceServiceController(r *inferenceServiceReco
 	return c.Complete(reconciler.ClassifyErrors(r))
 }
 
-// requestsForInferenceServices returns the InferenceServices of ModelMesh in a Namespace or in the namespace of another object. For a
-// ClusterServingRuntime or an object without a name, it returns those of all namespaces.
+// requestsForInferenceServices returns requests for the InferenceServices of ModelMesh in a Namespace or in the namespace of another
+// object. For a ClusterServingRuntime or an object without a name, it returns requests for those of all namespaces.
 func (b controllerBuilder) requestsForInferenceServices(ctx context.Context, object client.Object) []reconcile.Request {
 	if !b.shared.Served.Current().Has(capability.InferenceService) {
 		return nil
@@ -158,12 +150,12 @@ func (b controllerBuilder) requestsForInferenceServices(ctx context.Context, obj
 	}
 	var list v1beta1.InferenceServiceList
 	if err := b.mgr.GetClient().List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing InferenceServices")
+		ctrl.LoggerFrom(ctx).Error(err, "Failed to list InferenceServices")
 		return nil
 	}
 	var requests []reconcile.Request
 	for i := range list.Items {
-		if isModelMesh(&list.Items[i]) {
+		if pkgmodelmesh.IsModelMesh(&list.Items[i]) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 		}
 	}
@@ -179,7 +171,8 @@ func requestsForBinding(_ context.Context, o client.Object) []reconcile.Request 
 	return []reconcile.Request{modelmesh.RequestFor(namespace)}
 }
 
-// managedSecrets matches the Secrets of the namespace controller. It compares names too, because the cache strips labels of foreign objects.
+// managedSecrets matches the Secrets of the namespace controller. It compares names too, because the cache strips labels of foreign
+// objects.
 func (b controllerBuilder) managedSecrets() predicate.Predicate {
 	byName := hasName(authproxy.CookieSecret, authproxy.TLSSecret)
 	storage := b.hasConfiguredName(func(s meshsettings.Settings) string { return s.StorageSecretName })

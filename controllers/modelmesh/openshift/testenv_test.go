@@ -71,13 +71,12 @@ func newTestEnv(t *testing.T, served capability.Set, existing ...client.Object) 
 			Settings: func(context.Context, string) (meshsettings.Settings, error) { return env.settings, env.settingsErr },
 		},
 		cached: writer, live: live, recorder: env.events,
-		applier: apply.New(apply.Options{Client: writer, Live: live, FieldOwner: modelmesh.FieldOwner, Component: modelmesh.ComponentName,
-			LegacyManagers: modelmesh.LegacyManagers(), StripAnnotations: modelmesh.LegacyAnnotations()}),
-		enabled: func(context.Context, string) (bool, error) { return env.enabled, env.enabledErr },
+		applier:  apply.New(apply.Options{Client: writer, Live: live, FieldOwner: modelmesh.FieldOwner, Component: modelmesh.ComponentName}),
+		takeOver: modelmesh.NoTakeOver{},
+		enabled:  func(context.Context, string) (bool, error) { return env.enabled, env.enabledErr },
 	}
 	env.namespaces = &namespaceReconciler{baseReconciler: base, monitoring: "monitoring", connections: connectionReader{env.server},
 		certificates: &servingcert.Issuer{Cached: base.cached, Live: base.live, Applier: base.applier, Clock: env.clock}}
-	base.applier = routeApplier(base.applier)
 	env.routes = newInferenceServiceReconciler(base, env.server, env.clock)
 	return env
 }

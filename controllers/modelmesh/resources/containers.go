@@ -39,8 +39,8 @@ const (
 // preStopPort is the port of the mesh for preStop hooks.
 const preStopPort = 8090
 
-// buildContainers returns the containers in start order. The mesh waits a limited time for the model server, so the image of the model server
-// must be pulled first: the mesh is swapped with the last container before the puller is appended.
+// buildContainers returns the containers in start order. The mesh waits a limited time for the model server, so the image of the model
+// server must be pulled first: the mesh is swapped with the last container before the puller is appended.
 func (p *podBuilder) buildContainers() ([]*corev1ac.ContainerApplyConfiguration, error) {
 	containers := []*corev1ac.ContainerApplyConfiguration{p.buildMesh()}
 	if p.Proxy != nil {
@@ -147,8 +147,8 @@ func dropAllCapabilities() *corev1ac.SecurityContextApplyConfiguration {
 	return corev1ac.SecurityContext().WithCapabilities(corev1ac.Capabilities().WithDrop("ALL"))
 }
 
-// runtimeSecurity returns the security context of a runtime container. It keeps the fields of a specified one, and adds missing fields only if
-// the namespace would reject the pod without them.
+// runtimeSecurity returns the security context of a runtime container. It keeps the fields of a specified one, and adds missing fields only
+// if the namespace would reject the pod without them.
 func (p *podBuilder) runtimeSecurity(specified *corev1ac.SecurityContextApplyConfiguration) *corev1ac.SecurityContextApplyConfiguration {
 	switch {
 	case specified == nil && p.isLegacy():

@@ -25,7 +25,7 @@ const gracePeriodSeconds = 90
 // Deployment is the built Deployment of a runtime.
 type Deployment struct {
 	Config *appsv1ac.DeploymentApplyConfiguration
-	// Notices describe the ignored parts of the spec and the settings to the author of the runtime.
+	// Notices report problems that do not prevent the Deployment, such as ignored parts of the spec, to the author of the runtime.
 	Notices []string
 }
 
@@ -65,8 +65,8 @@ func TemplateHash(d *appsv1ac.DeploymentApplyConfiguration) string {
 	return hex.EncodeToString(sum[:])[:16]
 }
 
-// podLabels adds the labels of the settings and of the runtime. Labels of the runtime take precedence. Reserved labels cannot be overridden,
-// because they select the pods.
+// podLabels adds the labels of the settings and of the runtime. Labels of the runtime take precedence. Reserved labels cannot be
+// overridden, because they select the pods.
 func (p *podBuilder) podLabels(labels map[string]string) map[string]string {
 	reserved := []string{LabelService, LabelName, LabelManagedBy}
 	if p.isLegacy() {

@@ -5,6 +5,7 @@ package resources
 import (
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
@@ -20,8 +21,8 @@ type Form int
 const (
 	// Current is the pod template of this operator.
 	Current Form = iota
-	// Legacy is the pod template of the legacy controller. It omits fields that prevent pods from running, and unintended mounts of storage
-	// credentials. An adopted Deployment keeps it until another change, because a new template would restart the pods.
+	// Legacy is the pod template of the legacy controller, without fields that prevent pods from running and without unintended mounts of
+	// storage credentials. An adopted Deployment keeps it until another change, because a new template would restart the pods.
 	Legacy
 )
 
@@ -62,7 +63,7 @@ type RuntimeInputs struct {
 	Restricted bool
 }
 
-// Labels in the selectors of clients, NetworkPolicies and legacy Deployments.
+// Labels of the objects. Selectors of clients, NetworkPolicies and Deployments contain some of them.
 const (
 	// LabelService is the label with the name of the Service. The Service, its ServiceMonitor, and the Deployments and their pods have it.
 	LabelService = modelmesh.LabelService
@@ -74,6 +75,9 @@ const (
 	labelAppName   = "app.kubernetes.io/name"
 	ControllerName = "modelmesh-controller"
 )
+
+// HasManagedByLabel reports whether LabelManagedBy of an object is ControllerName. The legacy controller set the same label.
+func HasManagedByLabel(o metav1.Object) bool { return o.GetLabels()[LabelManagedBy] == ControllerName }
 
 // commonLabels returns the common labels of the Service, its ServiceMonitor, the Deployments, their pods and the type constraints.
 func commonLabels() map[string]string {

@@ -152,6 +152,10 @@ func TestRESTProxy(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
+	in.Settings.GRPCMaxMessageSizeBytes = 0
+	if limit, found := envValue(getContainer(t, buildPod(t, in), "rest-proxy"), "REST_PROXY_GRPC_MAX_MSG_SIZE_BYTES"); found {
+		t.Errorf("got limit %q for messages, want the default of the proxy", limit)
+	}
 	if labels, _ := envValue(getContainer(t, pod, "mm"), "MM_LABELS"); labels != "mt:own,pv:grpc-v2,pv:v2,rt:own" {
 		t.Errorf("MM_LABELS=%s, want the label pv:v2", labels)
 	}

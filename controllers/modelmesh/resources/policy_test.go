@@ -33,7 +33,7 @@ func renderGuards(t *testing.T, served capability.Set, changes ...func(*meshsett
 
 func enableAuthProxy(s *meshsettings.Settings) { s.AuthProxy.Mode = meshsettings.AuthProxyAlways }
 
-// [M34] [O4] The guards depend on the platform and the settings. Only the NetworkPolicy of the legacy installation is adopted.
+// [M34] [O4] The guards depend on the platform and the settings.
 func TestBuildGuards(t *testing.T) {
 	openShift := capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.UserGroup)
 	noPolicy := func(s *meshsettings.Settings) { s.NetworkPolicyEnabled = false }
@@ -53,14 +53,6 @@ func TestBuildGuards(t *testing.T) {
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: guards %q, want %q", name, got, c.want)
 		}
-	}
-	policyFor := func(labels map[string]any) *unstructured.Unstructured {
-		return &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"podSelector": map[string]any{"matchLabels": labels}}}}
-	}
-	adoptIf := BuildGuards(namespaceInputs())[0].AdoptIf
-	legacyLabels := map[string]any{"app.kubernetes.io/managed-by": "modelmesh-controller"}
-	if !adoptIf(policyFor(legacyLabels)) || adoptIf(policyFor(map[string]any{"app": "other"})) {
-		t.Error("AdoptIf must return true for the policy of the legacy installation only")
 	}
 }
 

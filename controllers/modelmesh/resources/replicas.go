@@ -41,8 +41,9 @@ type Replicas struct {
 	RequeueAfter time.Duration
 }
 
-// DecideReplicas scales a runtime to zero, if ScaleToZero is enabled, when no model has needed it for the grace period. A new runtime, or
-// one at zero, then has no pods until a model needs it. The grace period restarts when the operator restarts.
+// DecideReplicas decides the replica count of a runtime. If ScaleToZero is enabled, the runtime is scaled to zero when no model has needed
+// it for the grace period, and a new runtime, or one at zero, has no pods until a model needs it. The grace period restarts when the
+// operator restarts.
 func DecideReplicas(in ReplicaInputs) Replicas {
 	r := Replicas{Count: in.configuredReplicas()}
 	if in.ScaleToZero.Enabled && !in.Needed {

@@ -4,7 +4,6 @@ import (
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -86,7 +85,7 @@ const (
 func BuildGuards(in NamespaceInputs) apply.Desired {
 	var desired apply.Desired
 	if in.Settings.NetworkPolicyEnabled {
-		desired = append(desired, apply.Object{Config: buildNetworkPolicy(in), Ownership: apply.Unowned, AdoptIf: selectsLegacyPods})
+		desired = append(desired, apply.Object{Config: buildNetworkPolicy(in), Ownership: apply.Unowned})
 	}
 	if in.Proxy != nil && in.Proxy.NeedsRules() {
 		config := corev1ac.ConfigMap(authproxy.RulesConfigMap, in.Namespace).WithData(in.Proxy.Rules())
@@ -96,8 +95,8 @@ func BuildGuards(in NamespaceInputs) apply.Desired {
 }
 
 // buildNetworkPolicy builds the NetworkPolicy of runtime pods. Only other runtime pods reach the peer port, and nothing reaches internal
-// ports such as the management port of a model server. If the settings are restricted or a proxy authenticates REST, ports without
-// authentication are open to the namespace, the operator and routers only.
+// ports such as the management port of a model server. The ports of metrics and the proxy are open to all clients. So are gRPC and REST,
+// unless NetworkPolicyRestricted is set or a proxy authenticates REST: then they are open to trustedPeers only.
 func buildNetworkPolicy(in NamespaceInputs) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	s := in.Settings
 	unauthenticated := []int32{s.ServicePort}
@@ -127,7 +126,7 @@ func buildNetworkPolicy(in NamespaceInputs) *networkingv1ac.NetworkPolicyApplyCo
 	return policy
 }
 
-// trustedPeers returns the peers that can reach the ports without authentication.
+// trustedPeers returns the peers that can always reach gRPC and REST: pods of the namespace and of the operator's namespace, and routers.
 func trustedPeers(in NamespaceInputs) []*networkingv1ac.NetworkPolicyPeerApplyConfiguration {
 	peers := []*networkingv1ac.NetworkPolicyPeerApplyConfiguration{
 		resources.PodPeer(nil), resources.NamespacePeer(corev1.LabelMetadataName, in.OperatorNamespace),
@@ -138,12 +137,6 @@ func trustedPeers(in NamespaceInputs) []*networkingv1ac.NetworkPolicyPeerApplyCo
 	return peers
 }
 
-// selectsLegacyPods reports whether a NetworkPolicy selects the pods of the legacy controller, as that of its installation does.
-func selectsLegacyPods(live *unstructured.Unstructured) bool {
-	labels, _, err := unstructured.NestedStringMap(live.Object, "spec", "podSelector", "matchLabels")
-	return err == nil && labels[LabelManagedBy] == ControllerName
-}
-
 // ConstraintsName is the name of the ConfigMap that all runtime pods of a namespace read.
 const ConstraintsName = "tc-config"
 
@@ -152,8 +145,8 @@ const (
 	dataPlaneKey   = "dataplane_api_config"
 )
 
-// BuildConstraints builds the ConfigMap with the type constraints, which map models to runtimes. runtimes are all runtimes of the
-// namespace by name; disabled ones are ignored.
+// BuildConstraints builds the ConfigMap with the type constraints, which map models to runtimes, and the data plane configuration.
+// runtimes holds the specs of the runtimes by name; disabled ones are ignored.
 func BuildConstraints(namespace string, runtimes map[string]*v1alpha1.ServingRuntimeSpec, restProxy bool) *corev1ac.ConfigMapApplyConfiguration {
 	return corev1ac.ConfigMap(ConstraintsName, namespace).
 		WithLabels(commonLabels()).

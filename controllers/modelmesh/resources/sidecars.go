@@ -94,7 +94,9 @@ func (p *podBuilder) buildRESTProxy() *corev1ac.ContainerApplyConfiguration {
 	env.set("REST_PROXY_LISTEN_PORT", strconv.Itoa(int(s.RESTProxy.Port)))
 	env.set("REST_PROXY_GRPC_PORT", strconv.Itoa(int(s.ServicePort)))
 	env.set("REST_PROXY_USE_TLS", strconv.FormatBool(p.TLS != nil))
-	env.set("REST_PROXY_GRPC_MAX_MSG_SIZE_BYTES", strconv.FormatInt(s.GRPCMaxMessageSizeBytes, 10))
+	if s.GRPCMaxMessageSizeBytes > 0 { // the proxy takes 0 as the limit
+		env.set("REST_PROXY_GRPC_MAX_MSG_SIZE_BYTES", strconv.FormatInt(s.GRPCMaxMessageSizeBytes, 10))
+	}
 	env.set("REST_PROXY_SKIP_VERIFY", strconv.FormatBool(s.RESTProxy.SkipVerify))
 	p.addTLSEnv(&env)
 	c := corev1ac.Container().

@@ -9,10 +9,8 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
-	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 // Actions of Events on runtimes. Kubernetes aggregates Events of the same object, reason and action within minutes and keeps the first
@@ -66,7 +64,7 @@ func (r *reporter) event(eventType string, object client.Object, action, reason,
 	changed = r.lastMessages.Replace(eventKey{object.GetUID(), action}, message)
 	if changed && message != "" {
 		related, prefix := eventScope(object, r.namespace)
-		r.recorder.Eventf(object, related, eventType, reason, action, "%s", conditions.Clip(prefix+message, modelmesh.MaxEventNoteBytes))
+		r.recorder.Eventf(object, related, eventType, reason, action, "%s", prefix+message)
 	}
 	return changed
 }
@@ -82,7 +80,7 @@ func (r *reporter) reportPaused(object client.Object) bool {
 	return paused
 }
 
-// reportInvalid records an Event about the error of an invalid runtime. With a nil error it records once that the runtime is valid again.
+// reportInvalid records an Event about the error of an invalid runtime. The first nil error after one records that it is valid again.
 func (r *reporter) reportInvalid(object client.Object, err error) {
 	message := ""
 	if err != nil {

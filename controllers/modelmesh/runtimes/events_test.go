@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
-	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 )
 
 // recordedEvents returns the Events since the last call.
@@ -28,7 +28,7 @@ func recordedEvents(r *events.FakeRecorder) []string {
 // [M28] Each message is recorded once per namespace, and again when it changes. A resolved problem is recorded too.
 func TestReporterRecordsMessageOnce(t *testing.T) {
 	recorder := events.NewFakeRecorder(100)
-	a, b := &reporter{recorder, "a", map[eventKey]string{}}, &reporter{recorder, "b", map[eventKey]string{}}
+	a, b := &reporter{redact.Recorder(recorder), "a", map[eventKey]string{}}, &reporter{redact.Recorder(recorder), "b", map[eventKey]string{}}
 	namespaced, clusterScoped := &v1alpha1.ServingRuntime{}, &v1alpha1.ClusterServingRuntime{}
 	namespaced.UID, namespaced.Namespace, namespaced.Name = "1", "a", "local"
 	clusterScoped.UID, clusterScoped.Name = "2", "global"
@@ -52,7 +52,7 @@ func TestReporterRecordsMessageOnce(t *testing.T) {
 			a.warn(namespaced, "two", ReasonNotice, "x")
 		}, []string{"Warning RuntimeNotice x", "Warning RuntimeNotice x"}},
 		{"message too long", func() { a.warn(namespaced, "long", ReasonNotice, strings.Repeat("x", 2000)) },
-			[]string{"Warning RuntimeNotice " + strings.Repeat("x", modelmesh.MaxEventNoteBytes-3) + "..."}},
+			[]string{"Warning RuntimeNotice " + strings.Repeat("x", redact.MaxNote-3) + "..."}},
 		{"after forgetDeleted", func() {
 			a.forgetDeleted(nil)
 			a.reportInvalid(clusterScoped, errors.New("bad"))

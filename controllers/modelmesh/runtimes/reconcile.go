@@ -54,6 +54,7 @@ type runtimeReconciler struct {
 	// live reads from the API server, claims and pods read from separate caches.
 	live, claims, pods client.Reader
 	applier            *apply.Applier
+	takeOver           modelmesh.TakeOver
 	pool               clientPool
 	etcdWatcher        etcdWatcher
 
@@ -99,7 +100,7 @@ func readTLS(secret *corev1.Secret) tlsContent {
 // foreignSecretData returns the data of a Secret, or nil for a copy that this operator or the legacy controller created.
 func foreignSecretData(secret *corev1.Secret) map[string][]byte {
 	switch {
-	case hasLegacyLabel(secret):
+	case resources.HasManagedByLabel(secret):
 		return nil
 	case secret.Data == nil:
 		return map[string][]byte{}
@@ -135,27 +136,30 @@ func (r *runtimeReconciler) Reconcile(ctx context.Context, request ctrl.Request)
 	return toResult(requeueAfter, err)
 }
 
-// isUnused reports whether the namespace is the operator's and has neither multi-model runtimes nor models. The operator's namespace is
-// enabled without a label, but must not get a Service in a cluster without ModelMesh.
+// isUnused reports whether the namespace is the operator's and has neither multi-model runtimes nor models. It returns false in a
+// single-namespace installation. The operator's namespace is enabled without a label, but must not get a Service in a cluster without
+// ModelMesh.
 func (r *runtimeReconciler) isUnused(state *namespaceState) bool {
 	isMultiModel := func(rt modelmesh.Runtime) bool { return pkgmodelmesh.IsMultiModel(rt.Spec) }
 	return state.Namespace == state.OperatorNamespace && !state.SingleNamespace && len(state.models) == 0 &&
 		!slices.ContainsFunc(slices.Collect(maps.Values(state.runtimes)), isMultiModel)
 }
 
-// toResult ignores errors about terminating objects, requeues if a user must fix all errors, and returns others for a retry with backoff.
+// toResult requeues for terminating objects and if a user must fix all errors, and returns others for a retry with backoff.
 func toResult(requeueAfter time.Duration, err error) (ctrl.Result, error) {
 	switch {
-	case err == nil, apply.IsTerminating(err):
+	case err == nil:
 		return ctrl.Result{RequeueAfter: requeueAfter}, nil
+	case apply.IsTerminating(err):
+		return ctrl.Result{RequeueAfter: reconciler.Sooner(requeueAfter, reconciler.RequeueSoon)}, nil
 	case apply.AllErrorsMatch(err, needsUserAction):
 		return ctrl.Result{RequeueAfter: reconciler.Sooner(requeueAfter, reconciler.RequeueBlocked)}, nil
 	}
 	return ctrl.Result{}, err
 }
 
-// needsUserAction reports whether a user must resolve the error: a foreign object has the name, a deletion timed out, or the API server rejects
-// the object as invalid.
+// needsUserAction reports whether a user must resolve the error: a foreign object has the name, a deletion timed out, or the API server
+// rejects the object as invalid.
 func needsUserAction(err error) bool {
 	switch e := any(err).(type) {
 	case *apply.ForeignError, *apply.TerminatingError:
@@ -173,7 +177,7 @@ func (r *runtimeReconciler) reconcileNamespace(ctx context.Context, state *names
 	if state.needsDeployments() {
 		guards = state.buildGuards(state.namespaceInputs(state.tls))
 	}
-	state.errPrerequisites = errors.Join(r.applier.Apply(ctx, state.owner, guards), r.reconcileSharedConfig(ctx, state))
+	state.errPrerequisites = errors.Join(r.apply(ctx, state.owner, guards), r.reconcileSharedConfig(ctx, state))
 	serviceErr := r.reconcileService(ctx, state)
 	state.reportToAllRuntimes(actionApplyService, userMessage(serviceErr)) // users see no other report of this error
 	errs := []error{serviceErr, state.errPrerequisites}
@@ -212,6 +216,12 @@ func (r *runtimeReconciler) reconcileNamespace(ctx context.Context, state *names
 		errs = append(errs, r.pruneGuards(ctx, state.Namespace, guards))
 	}
 	return requeueAfter, errors.Join(errs...)
+}
+
+// apply applies desired objects, and adopts those of the legacy controller.
+func (r *runtimeReconciler) apply(ctx context.Context, owner client.Object, desired apply.Desired) error {
+	r.takeOver.Adopt(owner, desired)
+	return r.applier.Apply(ctx, owner, desired)
 }
 
 // userMessage returns the message of an error that a user must fix, or "" for errors that are retried and logged. Forbidden errors

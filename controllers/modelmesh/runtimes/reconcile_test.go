@@ -539,6 +539,7 @@ func TestErrorsDoNotBlockOtherObjects(t *testing.T) {
 
 func TestToResult(t *testing.T) {
 	foreign := &apply.Error{Kind: "Service", Err: &apply.ForeignError{}}
+	terminating := &apply.Error{Kind: "Service", Err: &apply.TerminatingError{}}
 	other := errors.New("x")
 	for name, tc := range map[string]struct {
 		requeueAfter time.Duration
@@ -551,6 +552,7 @@ func TestToResult(t *testing.T) {
 		"foreign object":                 {0, errors.Join(foreign, nil), reconciler.RequeueBlocked, false},
 		"foreign object, sooner requeue": {time.Second, errors.Join(errors.Join(foreign, foreign)), time.Second, false},
 		"foreign object, later requeue":  {time.Hour, foreign, reconciler.RequeueBlocked, false},
+		"terminating object":             {0, terminating, reconciler.RequeueSoon, false},
 		"rejected as invalid":            {0, &apply.Error{Kind: "Deployment", Err: apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "d", nil)}, reconciler.RequeueBlocked, false},
 		"forbidden":                      {0, apierrors.NewForbidden(schema.GroupResource{}, "d", nil), 0, true},
 		"foreign object and failure":     {0, errors.Join(foreign, other), 0, true},

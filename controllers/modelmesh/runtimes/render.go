@@ -32,8 +32,8 @@ type RenderInputs struct {
 }
 
 // Render returns the objects for a ServingRuntime or ClusterServingRuntime in an enabled namespace without other runtimes: the Service
-// with its ServiceMonitor, the type constraints, the guards, the Deployment and its autoscaler. Notes describe omitted objects and the
-// Events that the runtime would get.
+// with its ServiceMonitor, the type constraints, the guards, the Deployment and its autoscaler. Notes describe the label that the
+// namespace needs, omitted objects, and the notices that an Event on the runtime would contain.
 func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unstructured.Unstructured, notes []string, err error) {
 	rt, err := decodeRuntime(object)
 	if err != nil {

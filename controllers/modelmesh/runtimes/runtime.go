@@ -5,16 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	pkgmodelmesh "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
@@ -29,7 +30,7 @@ const productConfigMapAnnotation = "productConfig"
 // productMissingPrefix is the prefix of the message about a missing ConfigMap, as in the legacy controller.
 const productMissingPrefix = "Unable to access ConfigMap"
 
-// reconcileRuntime applies the Deployment of a runtime and its autoscaler. requeueAfter is the remaining grace period before it
+// reconcileRuntime applies the Deployment of a runtime and its autoscaler. requeueAfter is the remaining grace period before the runtime
 // is scaled to zero, or 0.
 func (r *runtimeReconciler) reconcileRuntime(ctx context.Context, state *namespaceState, name string, rt modelmesh.Runtime) (requeueAfter time.Duration, err error) {
 	problem, err := r.validate(ctx, state, rt)
@@ -50,7 +51,11 @@ func (r *runtimeReconciler) reconcileRuntime(ctx context.Context, state *namespa
 	}
 	replicas := r.decideReplicas(state, name, rt, scale, live)
 	in.Replicas = &replicas.Count
-	config, notices, err := r.buildDeployment(ctx, state, in, live)
+	resolve := r.claimResolver(ctx, state)
+	built, replacedMessage, err := r.takeOver.BuildDeployment(in, live, resolve)
+	if built == nil && err == nil {
+		built, err = state.buildDeployment(in, resolve)
+	}
 	if errors.Is(err, errInvalidSpec) {
 		state.reportInvalid(rt.Object, err)
 		return replicas.RequeueAfter, nil
@@ -59,7 +64,7 @@ func (r *runtimeReconciler) reconcileRuntime(ctx context.Context, state *namespa
 		return replicas.RequeueAfter, err
 	}
 	state.reportInvalid(rt.Object, nil)
-	state.warn(rt.Object, actionRender, ReasonNotice, strings.Join(append(append(notes, notices...), state.authProxyWarnings()...), "; "))
+	state.warn(rt.Object, actionRender, ReasonNotice, strings.Join(append(append(notes, built.Notices...), state.authProxyWarnings()...), "; "))
 	if !replicas.Autoscaled {
 		scale = pkgmodelmesh.Autoscale{}
 	}
@@ -67,13 +72,10 @@ func (r *runtimeReconciler) reconcileRuntime(ctx context.Context, state *namespa
 	if replicas.Autoscaled && live != nil {
 		version = live.ResourceVersion
 	}
-	replacedMessage := r.proxyReplacedMessage(in, live)
-	if replacedMessage != "" {
-		if missing, err := r.isCookieKeyMissing(ctx, state, in.Proxy); err != nil || missing {
-			return replicas.RequeueAfter, err // the creation of the Secret triggers a reconcile
-		}
+	if missing, err := r.isCookieKeyMissing(ctx, state, in.Proxy, replacedMessage); err != nil || missing {
+		return replicas.RequeueAfter, err // the creation of the Secret triggers a reconcile
 	}
-	if err := r.applyRuntime(ctx, state, rt, in, apply.Object{Config: config, ResourceVersion: version}, scale); err != nil || state.errPrerequisites != nil {
+	if err := r.applyRuntime(ctx, state, rt, in, apply.Object{Config: built.Config, ResourceVersion: version}, scale); err != nil || state.errPrerequisites != nil {
 		return replicas.RequeueAfter, err
 	}
 	state.warn(rt.Object, actionTakeOver, ReasonReplaced, replacedMessage)
@@ -88,16 +90,16 @@ func (r *runtimeReconciler) applyRuntime(ctx context.Context, state *namespaceSt
 	isReplacedRuntime := func(ref metav1.OwnerReference) bool { // a ServingRuntime replaces a ClusterServingRuntime of its name
 		return strings.HasPrefix(ref.APIVersion, "serving.kserve.io/") && ref.Name == in.Name && ref.UID != rt.Object.GetUID()
 	}
-	deployment.AdoptIf, deployment.DropOwnerReferences = adoptIfLegacy, isReplacedRuntime
+	deployment.DropOwnerReferences = isReplacedRuntime
 	desired := apply.Desired{deployment}
 	name := resources.DeploymentName(state.Settings.ServiceName, in.Name)
 	var err error
 	if scale.Enabled {
-		desired = append(desired, apply.Object{Config: resources.BuildAutoscaler(in, rt.Object.GetLabels(), scale), AdoptIf: adoptIfLegacy, DropOwnerReferences: isReplacedRuntime})
+		desired = append(desired, apply.Object{Config: resources.BuildAutoscaler(in, rt.Object.GetLabels(), scale), DropOwnerReferences: isReplacedRuntime})
 	} else {
 		err = r.deleteManaged(ctx, state.Namespace, autoscalerKind, func(o metav1.Object) bool { return o.GetName() == name })
 	}
-	return errors.Join(err, r.applier.Apply(ctx, rt.Object, desired))
+	return errors.Join(err, r.apply(ctx, rt.Object, desired))
 }
 
 // validate returns the first problem that the author of the runtime or the administrator of the namespace must fix.
@@ -152,72 +154,49 @@ func (r *runtimeReconciler) decideReplicas(state *namespaceState, name string, r
 	return decided
 }
 
-// buildDeployment builds the Deployment in the legacy or the current form, see AnnotationLegacyTemplate.
-func (r *runtimeReconciler) buildDeployment(ctx context.Context, state *namespaceState, in resources.RuntimeInputs, live *appsv1.Deployment) (*appsv1ac.DeploymentApplyConfiguration, []string, error) {
-	if live != nil {
-		legacy, err := r.buildLegacyDeployment(ctx, state, in, live)
-		if err != nil || legacy != nil {
-			return legacy, nil, err
-		}
-	}
-	claims, missingClaims, err := r.resolveClaims(ctx, state, in)
+// buildDeployment builds the Deployment of a runtime.
+func (state *namespaceState) buildDeployment(in resources.RuntimeInputs, resolve modelmesh.ClaimResolver) (*resources.Deployment, error) {
+	claims, missingClaims, err := resolve(in)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	in.Claims = claims
 	in.Settings.ServiceAccountName = state.serviceAccountName()
 	built, err := resources.BuildDeployment(in)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", errInvalidSpec, err)
+		return nil, fmt.Errorf("%w: %w", errInvalidSpec, err)
 	}
-	notices := append(append([]string{}, state.storage.notices...), built.Notices...)
+	built.Notices = slices.Concat(state.storage.notices, built.Notices)
 	for _, claim := range missingClaims {
-		notices = append(notices, fmt.Sprintf("PersistentVolumeClaim %s does not exist and is not mounted; create it", claim))
+		built.Notices = append(built.Notices, fmt.Sprintf("PersistentVolumeClaim %s does not exist and is not mounted; create it", claim))
 	}
-	return built.Config, notices, nil
+	return &built, nil
 }
 
-// buildLegacyDeployment builds the Deployment in its legacy form, or returns nil if the live Deployment does not have or keep that form.
-func (r *runtimeReconciler) buildLegacyDeployment(ctx context.Context, state *namespaceState, in resources.RuntimeInputs, live *appsv1.Deployment) (*appsv1ac.DeploymentApplyConfiguration, error) {
-	if !r.hasLegacyForm(live) || hasLegacyProxy(&live.Spec.Template, in.Spec) {
-		return nil, nil
+// isCookieKeyMissing reports whether a Deployment whose pods the take-over replaces must wait for the cookie Secret of the proxy. Without
+// models it must not: the Secret is then created only when a managed Deployment has pods.
+func (r *runtimeReconciler) isCookieKeyMissing(ctx context.Context, state *namespaceState, proxy *authproxy.Proxy, replacedMessage string) (bool, error) {
+	if replacedMessage == "" || proxy == nil || !proxy.NeedsCookieSecret() || len(state.models) == 0 {
+		return false, nil
 	}
-	in.Form, in.Proxy = resources.Legacy, nil
-	if in.Settings.ServiceAccountName == "" {
-		in.Settings.ServiceAccountName = live.Spec.Template.Spec.ServiceAccountName
-	}
-	claims, _, err := r.resolveClaims(ctx, state, in)
-	if err != nil {
-		return nil, err
-	}
-	in.Claims = claims
-	built, err := resources.BuildDeployment(in)
-	if err != nil {
-		return nil, nil // the legacy controller could not build it either; the current form is used
-	}
-	hash := resources.TemplateHash(built.Config)
-	isUnchanged := hash == live.Annotations[AnnotationLegacyTemplate]
-	if !r.applier.IsManaged(live) {
-		isUnchanged, err = templateContains(built.Config.Spec.Template, &live.Spec.Template)
-	}
-	if err != nil || !isUnchanged {
-		return nil, err
-	}
-	return built.Config.WithAnnotations(map[string]string{AnnotationLegacyTemplate: hash}), nil
+	metadata, err := objectmeta.Get(ctx, r.Cached, secretKind, namespacedName(state.Namespace, authproxy.CookieSecret))
+	return err == nil && metadata == nil, err
 }
 
-// resolveClaims returns the PersistentVolumeClaims that the pods of a runtime mount, and those that are missing.
-func (r *runtimeReconciler) resolveClaims(ctx context.Context, state *namespaceState, in resources.RuntimeInputs) (claims, missing []string, err error) {
-	claims, missing = resources.Claims(resources.ClaimInputs{
-		Form: in.Form, FromSecret: state.storage.claims, AllowAny: state.Settings.AllowAnyPVC, Models: state.models,
-		Labels: pkgmodelmesh.Labels(in.Name, in.Spec, state.Settings.RESTProxy.Enabled),
-		Exists: func(claim string) bool {
-			metadata, getErr := objectmeta.Get(ctx, r.claims, pvcKind, namespacedName(state.Namespace, claim))
-			err = errors.Join(err, getErr)
-			return metadata != nil
-		},
-	})
-	return claims, missing, err
+// claimResolver returns the ClaimResolver of a namespace.
+func (r *runtimeReconciler) claimResolver(ctx context.Context, state *namespaceState) modelmesh.ClaimResolver {
+	return func(in resources.RuntimeInputs) (claims, missing []string, err error) {
+		claims, missing = resources.Claims(resources.ClaimInputs{
+			Form: in.Form, FromSecret: state.storage.claims, AllowAny: state.Settings.AllowAnyPVC, Models: state.models,
+			Labels: pkgmodelmesh.Labels(in.Name, in.Spec, state.Settings.RESTProxy.Enabled),
+			Exists: func(claim string) bool {
+				metadata, getErr := objectmeta.Get(ctx, r.claims, pvcKind, namespacedName(state.Namespace, claim))
+				err = errors.Join(err, getErr)
+				return metadata != nil
+			},
+		})
+		return claims, missing, err
+	}
 }
 
 // authProxyWarnings returns a warning if the settings require a sidecar in a single-namespace installation.

@@ -58,35 +58,6 @@ func TestEtcdSecretIsCopied(t *testing.T) {
 	}
 }
 
-// [M30] A foreign etcd Secret is not changed; one of the legacy controller is adopted.
-func TestEtcdSecretAdoption(t *testing.T) {
-	foreign := newEtcdSecret("ns")
-	env := newTestEnv(t, newServingRuntime("r", "onnx"), foreign)
-	env.settings.AllowNamespaceEtcd = true
-	for _, write := range env.reconcileUntilStable("ns") {
-		if strings.Contains(write, "Secret") {
-			t.Error(write)
-		}
-	}
-	if len(env.mesh.ownData["ns"]["etcd_connection"]) == 0 || env.mesh.ownData["own"] != nil {
-		t.Errorf("the etcd watcher received %q, want the Secret of the namespace", env.mesh.ownData)
-	}
-	env.reads = nil
-	env.reconcileOnce("ns")
-	env.expect("reads in steady state", env.reads, nil)
-
-	legacy := newEtcdSecret("ns")
-	legacy.Labels = map[string]string{"app.kubernetes.io/managed-by": "modelmesh-controller"}
-	env = newTestEnv(t, newServingRuntime("r", "onnx"), legacy)
-	env.reconcileUntilStable("ns")
-	if got := env.copiedEtcdSecret(); !isManaged(got) || !strings.Contains(string(got.Data["etcd_connection"]), "mm_ns/ns") {
-		t.Errorf("labels %v, data %q, want the adopted copy", got.Labels, got.Data)
-	}
-	if len(env.mesh.ownData) != 0 {
-		t.Errorf("the etcd watcher received %q, want no separate connection", env.mesh.ownData)
-	}
-}
-
 // [M30] A namespace with its own etcd Secret does not need the Secret of the operator, which is copied once the Secret of the namespace is deleted.
 func TestNamespaceEtcdSecretTakesPrecedence(t *testing.T) {
 	foreign := newEtcdSecret("ns")

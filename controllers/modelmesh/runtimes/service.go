@@ -28,9 +28,8 @@ func (r *runtimeReconciler) reconcileService(ctx context.Context, state *namespa
 		return err // the deletion of the Service triggers a reconcile
 	}
 	inputs := state.namespaceInputs(state.tls)
-	desired := apply.Desired{{Config: resources.BuildService(inputs), AdoptIf: adoptIfLegacy}}
 	hasPreviousName := func(o metav1.Object) bool { return hasServiceLabel(o) && o.GetName() != state.Settings.ServiceName }
-	return errors.Join(r.applier.Apply(ctx, state.owner, desired), r.deleteManaged(ctx, state.Namespace, serviceKind, hasPreviousName),
+	return errors.Join(r.apply(ctx, state.owner, apply.Desired{{Config: resources.BuildService(inputs)}}), r.deleteManaged(ctx, state.Namespace, serviceKind, hasPreviousName),
 		r.connectClients(state), r.reconcileServiceMonitor(ctx, state, inputs))
 }
 
@@ -45,7 +44,7 @@ func (r *runtimeReconciler) deleteMismatchedService(ctx context.Context, state *
 	if err != nil && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("reading the Service: %w", err)
 	}
-	managed := err == nil && (hasLegacyLabel(live) || r.applier.IsManaged(live))
+	managed := err == nil && (resources.HasManagedByLabel(live) || r.applier.IsManaged(live))
 	if managed && (live.Spec.ClusterIP == corev1.ClusterIPNone) != state.Settings.HeadlessService {
 		return true, r.applier.DeleteOwned(ctx, state.owner.GetUID(), live)
 	}
@@ -85,7 +84,7 @@ func (r *runtimeReconciler) reconcileServiceMonitor(ctx context.Context, state *
 	if err != nil || service == nil {
 		return err // the creation of the Service triggers a reconcile
 	}
-	return r.applier.Apply(ctx, service, apply.Desired{{Config: resources.BuildServiceMonitor(inputs), AdoptIf: adoptIfLegacy}})
+	return r.apply(ctx, service, apply.Desired{{Config: resources.BuildServiceMonitor(inputs)}})
 }
 
 // deleteManaged deletes the managed objects of a kind in a namespace for which unwanted returns true.
@@ -110,11 +109,10 @@ func (r *runtimeReconciler) deleteManaged(ctx context.Context, namespace string,
 // deletes both if the namespace has no runtimes.
 func (r *runtimeReconciler) reconcileSharedConfig(ctx context.Context, state *namespaceState) error {
 	if len(state.runtimes) == 0 {
-		return errors.Join(r.deleteManaged(ctx, state.Namespace, configMapKind, isConstraints), r.deleteManaged(ctx, state.Namespace, secretKind, hasLegacyLabel))
+		return errors.Join(r.deleteManaged(ctx, state.Namespace, configMapKind, isConstraints), r.deleteManaged(ctx, state.Namespace, secretKind, resources.HasManagedByLabel))
 	}
 	constraints := resources.BuildConstraints(state.Namespace, specsByName(state.runtimes), state.Settings.RESTProxy.Enabled)
-	desired := apply.Desired{{Config: constraints, Ownership: apply.Unowned, AdoptIf: adoptIfLegacy}}
-	return errors.Join(r.applier.Apply(ctx, state.owner, desired), r.reconcileEtcdSecret(ctx, state))
+	return errors.Join(r.apply(ctx, state.owner, apply.Desired{{Config: constraints, Ownership: apply.Unowned}}), r.reconcileEtcdSecret(ctx, state))
 }
 
 // reconcileEtcdSecret applies the Secret with which the pods of a namespace connect to etcd. The operator's namespace has the source Secret
@@ -155,9 +153,9 @@ func (r *runtimeReconciler) reconcileEtcdSecret(ctx context.Context, state *name
 	if err := r.grantAccount(ctx, state, account); err != nil {
 		return err
 	}
-	desired := apply.Desired{{Config: resources.BuildEtcdSecret(name, state.Namespace, data), Ownership: apply.Unowned, AdoptIf: adoptIfLegacy}}
-	return errors.Join(r.applier.Apply(ctx, state.owner, desired), r.deleteManaged(ctx, state.Namespace, secretKind, func(o metav1.Object) bool {
-		return hasLegacyLabel(o) && o.GetName() != name
+	desired := apply.Desired{{Config: resources.BuildEtcdSecret(name, state.Namespace, data), Ownership: apply.Unowned}}
+	return errors.Join(r.apply(ctx, state.owner, desired), r.deleteManaged(ctx, state.Namespace, secretKind, func(o metav1.Object) bool {
+		return resources.HasManagedByLabel(o) && o.GetName() != name
 	}))
 }
 

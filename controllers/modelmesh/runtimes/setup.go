@@ -85,13 +85,10 @@ func Setup(_ context.Context, mgr ctrl.Manager, dependencies *modelmesh.Dependen
 	}
 	r := newReconciler(&runtimeReconciler{
 		Lister: dependencies.Lister, admissionRules: dependencies.Config.AdmissionRules, clock: dependencies.Clock, recorder: dependencies.Recorder,
-		live: mgr.GetAPIReader(), claims: claims, pods: pods, applier: dependencies.Applier, pool: dependencies.Pool, etcdWatcher: dependencies.Events,
+		live: mgr.GetAPIReader(), claims: claims, pods: pods, applier: dependencies.Applier, pool: dependencies.Pool, etcdWatcher: dependencies.Events, takeOver: dependencies.TakeOver,
 	})
 	if err := r.watch(mgr, claims, pods, dependencies.Served, dependencies.Settings); err != nil {
 		return fmt.Errorf("building the controller of runtimes: %w", err)
-	}
-	if err := mgr.Add(&legacyCleaner{runtimeReconciler: r, log: mgr.GetLogger().WithName(modelmesh.ComponentName)}); err != nil {
-		return fmt.Errorf("adding the legacy cleaner to the manager: %w", err)
 	}
 	return nil
 }
@@ -118,8 +115,8 @@ func (r *runtimeReconciler) watch(mgr ctrl.Manager, claims, pods cache.Cache, se
 	return controllerBuilder.Complete(reconciler.ClassifyErrors(r))
 }
 
-// enqueueOperatorNamespace enqueues the operator's namespace once. Other sources may have no event for the namespace: it is enabled without a
-// label, and the settings may have been read before the controller subscribes to their changes.
+// enqueueOperatorNamespace enqueues the operator's namespace once. Other sources may have no event for the namespace: it is enabled
+// without a label, and the settings may have been read before the controller subscribes to their changes.
 func (r *runtimeReconciler) enqueueOperatorNamespace() source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		queue.Add(modelmesh.RequestFor(r.Namespaces.OperatorNamespace))

@@ -46,8 +46,8 @@ type namespaceState struct {
 	models     []pkgmodelmesh.Model
 	// etcd is the data of the Secret in the operator's namespace; nil if it does not exist.
 	etcd map[string][]byte
-	// tls is nil if traffic is not encrypted. errTLSSecretMissing is set if the TLS Secret does not exist in the namespace. tlsWarnings describe
-	// invalid TLS Secrets.
+	// tls is nil if traffic is not encrypted. errTLSSecretMissing is set if the TLS Secret does not exist in the namespace. tlsWarnings
+	// describe invalid TLS Secrets, and report that the operator has no usable one.
 	tls                 *resources.TLSInputs
 	errTLSSecretMissing error
 	tlsWarnings         []string

@@ -30,6 +30,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
 	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
@@ -52,6 +53,8 @@ type testEnv struct {
 	writes, reads []string
 	// failRequest, if set, returns the error of a request.
 	failRequest func(verb, kind, name string) error
+	// afterRestart, if set, is called after each restart.
+	afterRestart func()
 	// cacheStale is true if the cache does not contain the managed Deployments yet.
 	cacheStale bool
 }
@@ -148,11 +151,13 @@ func (env *testEnv) restart() {
 			Served:   func() capability.Set { return env.served }}, clock: env.clock, recorder: env.events,
 		live: live, claims: cached, pods: cached,
 		applier: apply.New(apply.Options{
-			Client: writer, Live: live, FieldOwner: modelmesh.FieldOwner, Component: modelmesh.ComponentName, LegacyManagers: modelmesh.LegacyManagers(),
-			StripAnnotations: modelmesh.LegacyAnnotations(), FullObjectKinds: []schema.GroupVersionKind{deploymentKind},
+			Client: writer, Live: live, FieldOwner: modelmesh.FieldOwner, Component: modelmesh.ComponentName, FullObjectKinds: []schema.GroupVersionKind{deploymentKind},
 		}),
-		pool: env.mesh, etcdWatcher: fakeEtcdWatcher{env.mesh},
+		takeOver: modelmesh.NoTakeOver{}, pool: env.mesh, etcdWatcher: fakeEtcdWatcher{env.mesh},
 	})
+	if env.afterRestart != nil {
+		env.afterRestart()
+	}
 }
 
 // managerCache hides unmanaged Deployments, Services, HorizontalPodAutoscalers and NetworkPolicies, which the manager does not cache, and the
@@ -358,4 +363,16 @@ func newEtcdSecret(namespace string) *corev1.Secret {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "model-serving-etcd"},
 		Data:       map[string][]byte{"etcd_connection": []byte(`{"endpoints":"http://etcd:2379","root_prefix":"models"}`)},
 	}
+}
+
+// legacyMeta returns the metadata of a legacy object with an owner of the given kind, or without one.
+func legacyMeta(namespace, name, ownerKind string, labels ...string) metav1.ObjectMeta {
+	m := metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{resources.LabelManagedBy: resources.ControllerName}}
+	for i := 0; i < len(labels); i += 2 {
+		m.Labels[labels[i]] = labels[i+1]
+	}
+	if ownerKind != "" {
+		m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "x/v1", Kind: ownerKind, Name: "r", UID: types.UID("uid-of-r"), Controller: new(true)}}
+	}
+	return m
 }

@@ -40,8 +40,8 @@ func NewImage(name string, major *int32) Image {
 // EmptyAnnotations returns the annotations of a claim without data.
 func EmptyAnnotations() map[string]string { return map[string]string{annotationMajor: noData} }
 
-// ImageOfData returns the image that wrote the data of a claim: that of the running server, or else that of the annotations. For a claim
-// without annotations, created by an earlier release, one completed rollout of the server is enough.
+// ImageOfData returns the image that wrote the data of a claim: that of the server if it is rolled out and its major version is known, or
+// else that of the annotations. For a claim without annotations, created by an earlier release, an earlier completed rollout is enough.
 func ImageOfData(claim *corev1.PersistentVolumeClaim, server *appsv1.Deployment, desired Image) Image {
 	recorded := Image{Name: claim.Annotations[annotationImage]}
 	recordedMajor := claim.Annotations[annotationMajor]
@@ -86,9 +86,9 @@ const (
 	ReasonMajorUnknown = "MajorVersionUnknown"
 )
 
-// TrustedImage returns the image for data that the desired image cannot read: the recorded one if it is the running one, or from the
-// repository of an allowed image, apart from the version. Otherwise it returns the running image, "" without one. The annotations of a
-// claim are not checked by admission.
+// TrustedImage returns the image for data that the desired image cannot read: the recorded one if it is the running one, or if its
+// repository is that of an allowed image, ignoring the PostgreSQL version in the name. Otherwise it returns the running image, "" without
+// one. The annotations of a claim are not checked by admission.
 func TrustedImage(recorded, running string, allowed ...string) string {
 	isRelated := func(image string) bool {
 		return resources.PostgresRepository(image) == resources.PostgresRepository(recorded)

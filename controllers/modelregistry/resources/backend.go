@@ -28,7 +28,8 @@ const (
 	flagVerify     = "--embedmd-database-ssl-verify-server-cert="
 	secretFileMode = int32(0o600)
 	envSSLPassword = "POSTGRES_SSLPASSWORD"
-	// EnvDSN is the variable with the address of the database. All processes of a node see arguments, so the password is not in one.
+	// EnvDSN is the variable with the address of the database. An argument must not contain the password, because all processes of a node
+	// can read arguments.
 	EnvDSN = "MR_EMBEDMD_DATABASE_DSN"
 	// envVerify makes the server verify the host name of the database. Without it, any TLS file makes the server use sslmode "require".
 	envVerify = "MR_EMBEDMD_DATABASE_SSL_VERIFY_SERVER_CERT"
@@ -70,8 +71,8 @@ func postgresBackend(p *v1beta1.PostgresConfig) (backend, error) {
 		b.env = append(b.env, corev1ac.EnvVar().WithName(envVerify).WithValue("true"))
 	}
 	return b, errors.Join(
-		b.mountFile(flagCert, "postgres-ssl-cert", "spec.postgres.sslCertificateSecret", p.SSLCertificateSecret, nil),
-		b.mountFile(flagKey, "postgres-ssl-key", "spec.postgres.sslKeySecret", p.SSLKeySecret, nil),
+		b.mountFile(flagCert, "postgres-ssl-cert", "spec.postgres.sslCertificate", p.SSLCertificateSecret, nil),
+		b.mountFile(flagKey, "postgres-ssl-key", "spec.postgres.sslKey", p.SSLKeySecret, nil),
 		b.mountFile(flagRootCert, "postgres-ssl-rootcert", "spec.postgres.sslRootCertificate", p.SSLRootCertificateSecret, p.SSLRootCertificateConfigMap),
 	)
 }
@@ -85,8 +86,8 @@ func mysqlBackend(c *v1beta1.MySQLConfig) (backend, error) {
 	b.addSecretEnv(envMySQLPassword, c.PasswordSecret)
 	b.addDSN(dsn)
 	err = errors.Join(
-		b.mountFile(flagCert, "mysql-ssl-cert", "spec.mysql.sslCertificateSecret", c.SSLCertificateSecret, nil),
-		b.mountFile(flagKey, "mysql-ssl-key", "spec.mysql.sslKeySecret", c.SSLKeySecret, nil),
+		b.mountFile(flagCert, "mysql-ssl-cert", "spec.mysql.sslCertificate", c.SSLCertificateSecret, nil),
+		b.mountFile(flagKey, "mysql-ssl-key", "spec.mysql.sslKey", c.SSLKeySecret, nil),
 		b.mountFile(flagRootCert, "mysql-ssl-rootcert", "spec.mysql.sslRootCertificate", c.SSLRootCertificateSecret, c.SSLRootCertificateConfigMap),
 	)
 	b.mountDirectory("mysql-ssl-rootcerts", c.SSLRootCertificatesSecretName, c.SSLRootCertificatesConfigMapName)
@@ -111,16 +112,17 @@ func (b *backend) addDSN(dsn string) {
 	b.env = append(b.env, corev1ac.EnvVar().WithName(EnvDSN).WithValue(dsn))
 }
 
-// mountFile mounts the ConfigMap, or else the Secret, and adds the flag with the path of the key.
+// mountFile mounts the ConfigMap, or else the Secret, and adds the flag with the path of the key. The parameter field is the field of the
+// spec without the suffix ConfigMap or Secret.
 func (b *backend) mountFile(flag, volume, field string, secret *v1beta1.SecretKeyValue, configMap *v1beta1.ConfigMapKeyValue) error {
 	var key string
 	switch {
 	case configMap != nil:
 		b.addVolume(volume, "", configMap.Name)
-		key = configMap.Key
+		key, field = configMap.Key, field+"ConfigMap"
 	case secret != nil:
 		b.addVolume(volume, secret.Name, "")
-		key = secret.Key
+		key, field = secret.Key, field+"Secret"
 	default:
 		return nil
 	}
@@ -276,7 +278,7 @@ func escapeURL(text string) string {
 	if urlSafe.MatchString(text) {
 		return text
 	}
-	// QueryEscape leaves nothing but letters, digits, - _ . ~ and the plus sign for a space.
+	// QueryEscape escapes all characters except letters, digits and - _ . ~, and replaces a space by a plus sign.
 	return strings.ReplaceAll(url.QueryEscape(text), "+", "%20")
 }
 

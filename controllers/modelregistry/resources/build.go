@@ -36,7 +36,7 @@ type Inputs struct {
 	ProxyPending bool
 	// HasCustomDomain is true if the spec names the domain. The user may then provide the host.
 	HasCustomDomain bool
-	// ServerHash and DatabaseHash are the hashes of the objects that the pods consume.
+	// ServerHash and DatabaseHash are the hashes of the Secrets and ConfigMaps that the pods read only when they start.
 	ServerHash, DatabaseHash reference.RolloutHash
 }
 
@@ -69,7 +69,7 @@ func Build(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
 		if in.Served.Has(capability.UserGroup) {
 			desired = append(desired, apply.Object{Config: Group(m, nil), Ownership: apply.Unowned})
 		}
-		desired.Add(servers.GroupRoleBinding(d.Meta(UsersName(m)), roleName(m), UsersName(m))) // groups of the identity provider have this name too
+		desired.Add(servers.GroupRoleBinding(d.Meta(UsersName(m)), roleName(m), UsersName(m))) // the identity provider may define the group
 	}
 	if m.Spec.KubeRBACProxy != nil {
 		desired = append(desired, d.ProxyObjects()...)
@@ -82,8 +82,8 @@ func Build(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
 	return slices.Concat(desired, d.DisruptionBudget(m.Spec.Replicas), ExposureObjects(m, in)), nil
 }
 
-// ingressPorts returns the ports to which all clients may connect: the port of the proxy, unless the policy of a Route opens it, and the port
-// of the server while pods without a proxy are running.
+// ingressPorts returns the ports to which all clients may connect: the port of the proxy, unless the policy of a Route opens it, and the
+// port of the server while pods without a proxy are running.
 func ingressPorts(m *v1beta1.ModelRegistry, in Inputs) (ports []int32) {
 	if !hasRoute(m, in) {
 		ports = append(ports, proxyPort(m))
@@ -167,7 +167,8 @@ func externalAddress(m *v1beta1.ModelRegistry, in Inputs) string {
 	return ""
 }
 
-// Hosts returns the hosts of the server, external ones first, without hosts that Gateway or router rejected.
+// Hosts returns the hosts of the server, external ones first, without the host of the Route of spec.rest.serviceRoute, and without hosts
+// that Gateway or router rejected.
 func Hosts(m *v1beta1.ModelRegistry, in Inputs) []string {
 	var all []string
 	if in.HasGatewayAddress() {

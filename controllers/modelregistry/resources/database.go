@@ -45,7 +45,8 @@ func BuildDatabase(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
 	return desired, nil
 }
 
-// CredentialsSecret returns the Secret of a generated database. It is created once, because the database keeps its first credentials.
+// CredentialsSecret returns the Secret with the credentials of a generated database. It is created once, because the database keeps its
+// first credentials.
 func CredentialsSecret(m *v1beta1.ModelRegistry, user, database, password string) apply.Object {
 	data := map[string][]byte{KeyUsername: []byte(user), KeyPassword: []byte(password)}
 	if database != DefaultDatabase {
@@ -55,7 +56,8 @@ func CredentialsSecret(m *v1beta1.ModelRegistry, user, database, password string
 	return apply.Object{Config: config, Ownership: dataOwnership(m)}
 }
 
-// DatabaseClaim returns the claim of a generated database. It is created once, and later only expanded.
+// DatabaseClaim returns the claim of a generated database. It is created once. Later it is only expanded, or given a storage class while it
+// is unbound.
 func DatabaseClaim(m *v1beta1.ModelRegistry) apply.Object {
 	return apply.Object{Config: buildClaim(m, ClaimName(m), m.Spec.Postgres.Storage), Ownership: dataOwnership(m)}
 }

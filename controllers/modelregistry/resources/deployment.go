@@ -121,7 +121,7 @@ func proxySidecar(m *v1beta1.ModelRegistry, in Inputs) (*rbacproxy.Sidecar, erro
 	}, nil
 }
 
-// ServingCertificateRefs returns certificate and key of the proxy: those of the spec, or those of the managed Secret.
+// ServingCertificateRefs returns certificate and key of the proxy: those of the spec if both are set, or else those of the managed Secret.
 func ServingCertificateRefs(m *v1beta1.ModelRegistry) (cert, key *v1beta1.SecretKeyValue) {
 	cert, key = m.Spec.KubeRBACProxy.TLSCertificateSecret, m.Spec.KubeRBACProxy.TLSKeySecret
 	if cert == nil || key == nil {
@@ -131,7 +131,7 @@ func ServingCertificateRefs(m *v1beta1.ModelRegistry) (cert, key *v1beta1.Secret
 	return cert, key
 }
 
-// checkPorts returns an error if two containers of the pod would use the same port.
+// checkPorts returns an error if the server, the proxy or the probes of the proxy would use the same port.
 func checkPorts(restPort, proxyPort int32) error {
 	switch {
 	case proxyPort == rbacproxy.HealthPort:

@@ -82,7 +82,7 @@ func TestRejectedConnections(t *testing.T) {
 		"no database":              {v1beta1.ModelRegistrySpec{}, "set spec.postgres or spec.mysql"},
 		"key outside of the volume": {v1beta1.ModelRegistrySpec{Postgres: &v1beta1.PostgresConfig{Host: "pg", SSLKeySecret: registrytest.Secret("s", "../../proc/self/environ")}},
 			`spec.postgres.sslKeySecret names key "../../proc/self/environ"`},
-		"empty key": {v1beta1.ModelRegistrySpec{MySQL: &v1beta1.MySQLConfig{Host: "my", SSLRootCertificateConfigMap: registrytest.ConfigMap("c", "")}}, `spec.mysql.sslRootCertificate names key ""`},
+		"empty key": {v1beta1.ModelRegistrySpec{MySQL: &v1beta1.MySQLConfig{Host: "my", SSLRootCertificateConfigMap: registrytest.ConfigMap("c", "")}}, `spec.mysql.sslRootCertificateConfigMap names key ""`},
 	} {
 		m := registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.Postgres, s.MySQL = test.spec.Postgres, test.spec.MySQL })
 		if _, err := Build(m, plain); err == nil || !strings.Contains(err.Error(), test.want) {

@@ -65,7 +65,7 @@ func FuzzStringsKeepStructure(f *testing.F) {
 var validatedFields = map[string]func(*v1beta1.ModelRegistrySpec, string){
 	"spec.postgres.host":                      func(s *v1beta1.ModelRegistrySpec, text string) { s.Postgres.Host = text },
 	"spec.postgres.sslKeySecret":              func(s *v1beta1.ModelRegistrySpec, text string) { s.Postgres.SSLKeySecret.Key = text },
-	"spec.postgres.sslRootCertificate":        func(s *v1beta1.ModelRegistrySpec, text string) { s.Postgres.SSLRootCertificateSecret.Key = text },
+	"spec.postgres.sslRootCertificateSecret":  func(s *v1beta1.ModelRegistrySpec, text string) { s.Postgres.SSLRootCertificateSecret.Key = text },
 	"spec.mysql.host":                         func(s *v1beta1.ModelRegistrySpec, text string) { s.MySQL.Host = text },
 	"spec.mysql.username":                     func(s *v1beta1.ModelRegistrySpec, text string) { s.MySQL.Username = text },
 	"spec.kubeRBACProxy.tlsCertificateSecret": func(s *v1beta1.ModelRegistrySpec, text string) { s.KubeRBACProxy.TLSCertificateSecret.Key = text },

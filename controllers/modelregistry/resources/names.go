@@ -7,9 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
+
+// ComponentName is the name of the component in flags, labels, metrics and folders.
+const ComponentName = "modelregistry"
 
 // Labels in selectors of clients and other operators.
 const (
@@ -63,9 +67,6 @@ func ProxyConfigName(m *v1beta1.ModelRegistry) string { return m.Name + "-kube-r
 // ServingSecretName returns the name of the Secret with the serving certificate, unless the spec names others.
 func ServingSecretName(m *v1beta1.ModelRegistry) string { return m.Name + "-kube-rbac-proxy" }
 
-// CookieSecretName returns the name of the Secret that the legacy operator created for oauth-proxy.
-func CookieSecretName(m *v1beta1.ModelRegistry) string { return m.Name + "-oauth-cookie-secret" }
-
 // PlainRouteName returns the name of the Route of spec.rest.serviceRoute.
 func PlainRouteName(m *v1beta1.ModelRegistry) string { return m.Name + "-http" }
 
@@ -78,7 +79,7 @@ func DatabaseEgressName(m *v1beta1.ModelRegistry) string { return DatabaseName(m
 // GrantName returns the name of the ReferenceGrant of the registry. A ReferenceGrant for the namespace could not list enough Services.
 func GrantName(m *v1beta1.ModelRegistry) string { return servers.SharedGrantName + "-" + m.Name }
 
-// HTTPRouteName returns the name of the HTTPRoute of the registry in the namespace of the gateway.
+// HTTPRouteName returns the name of the HTTPRoute of the registry in the namespace of the HTTPRoutes.
 func HTTPRouteName(m *v1beta1.ModelRegistry) string { return "model-registry-" + m.Name }
 
 // gatewayPath returns the path at the domain of the gateway, without leading and trailing slashes.
@@ -118,6 +119,12 @@ func ClusterLabels(m *v1beta1.ModelRegistry, instance string) map[string]string 
 	all := Labels(m, instance)
 	all[LabelNamespace] = m.Namespace
 	return all
+}
+
+// IsOfOtherComponent reports whether the labels of an object name another component.
+func IsOfOtherComponent(object metav1.Object) bool {
+	component, found := object.GetLabels()[LabelComponent]
+	return apply.ManagedByOther(object, ComponentName) || found && component != PartOf && component != DatabaseComponent
 }
 
 // databaseLabels returns the labels of objects of a generated database.

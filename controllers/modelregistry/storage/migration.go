@@ -35,7 +35,7 @@ const (
 type Migration struct {
 	// Reader is a client without cache.
 	Reader client.Reader
-	// Client patches objects and has the RESTMapper.
+	// Client patches objects and the status of the CRD.
 	Client client.Client
 	Clock  clock.Clock
 	Log    logr.Logger
@@ -102,7 +102,7 @@ func (m *Migration) trimStoredVersions(ctx context.Context) error {
 		return err
 	}
 	remaining := slices.DeleteFunc(storedVersions(crd), func(v string) bool { return v == m.Source })
-	if len(remaining) == 0 { // no object was written since the storage version changed
+	if len(remaining) == 0 { // the API server rejects an empty list
 		remaining = []string{m.Target}
 	}
 	patch, _ := json.Marshal(map[string]any{ // strings: encoding cannot fail
@@ -125,8 +125,8 @@ const (
 	lastMigratedAnnotation   = "storage-migration.opendatahub.io/last-migrated-rv"
 )
 
-// rewriteObjects patches every object without a change of its spec. It joins the errors of objects; a retry rewrites no object
-// twice.
+// rewriteObjects patches every object without a change of its spec, and joins the errors. A retry does not write the objects that are
+// already in the storage version.
 func (m *Migration) rewriteObjects(ctx context.Context) error {
 	var errs []error
 	for token := ""; ; {

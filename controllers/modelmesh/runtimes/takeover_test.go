@@ -2,109 +2,68 @@ package runtimes
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/takeover"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/test/meshtest"
 )
 
-// liveTemplate returns a pod template with defaults of the API server and fields of other clients.
-func liveTemplate() *corev1.PodTemplateSpec {
-	t := &corev1.PodTemplateSpec{}
-	t.Labels = map[string]string{"name": "modelmesh-serving-r", "foreign": "x"}
-	t.Spec.RestartPolicy = corev1.RestartPolicyAlways
-	t.Spec.TerminationGracePeriodSeconds = new(int64(90))
-	t.Spec.Tolerations = []corev1.Toleration{{Key: "gpu"}}
-	t.Spec.Containers = []corev1.Container{
-		{
-			Name: "mm", Image: "mm:1", ImagePullPolicy: corev1.PullIfNotPresent,
-			Args:         []string{"a", "b"},
-			Env:          []corev1.EnvVar{{Name: "MM_SERVICE_NAME", Value: "modelmesh-serving"}, {Name: "MM_PAYLOAD_PROCESSORS", Value: "http://foreign"}},
-			Resources:    corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1")}},
-			Ports:        []corev1.ContainerPort{{Name: "grpc", ContainerPort: 8033, Protocol: corev1.ProtocolTCP}},
-			VolumeMounts: []corev1.VolumeMount{{Name: "tc-config", MountPath: "/etc/watson/mmesh/config"}, {Name: "foreign", MountPath: "/etc/foreign"}},
-			ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/ready", Port: intstr.FromInt32(8089), Scheme: corev1.URISchemeHTTP}},
-				SuccessThreshold: 1},
-		},
-		{Name: "foreign", Image: "x"},
-	}
-	return t
+// takeOverEnv is an environment whose reconciler takes over from the legacy controller, also after restarts.
+type takeOverEnv struct {
+	*testEnv
+	// cleaner is the Runnable of the take-over.
+	cleaner manager.Runnable
 }
 
-// [M40] Defaults and additional fields of the live template are ignored.
-func TestTemplateContains(t *testing.T) {
-	container := func(fields string) string {
-		return `{"spec":{"containers":[{"name":"mm","image":"mm:1"` + fields + `}]}}`
+func newTakeOverEnv(t *testing.T, objects ...client.Object) *takeOverEnv {
+	t.Helper()
+	env := &takeOverEnv{testEnv: newTestEnv(t, objects...)}
+	env.afterRestart = func() {
+		shared := &modelmesh.Dependencies{Options: modelmesh.Options{Applier: env.applier, Clock: env.clock}, Namespaces: env.Namespaces, Lister: env.Lister}
+		env.must(takeover.Setup(t.Context(), takeOverManager{env: env}, shared))
+		env.takeOver = shared.TakeOver
 	}
-	for name, tc := range map[string]struct {
-		desired string
-		want    bool
-	}{
-		"empty template":                    {`{}`, true},
-		"labels":                            {`{"metadata":{"labels":{"name":"modelmesh-serving-r"}}}`, true},
-		"another label":                     {`{"metadata":{"labels":{"name":"modelmesh-serving-r","more":"x"}}}`, false},
-		"annotation":                        {`{"metadata":{"annotations":{"more":"x"}}}`, false},
-		"container":                         {container(``), true},
-		"another image":                     {`{"spec":{"containers":[{"name":"mm","image":"mm:2"}]}}`, false},
-		"another container":                 {`{"spec":{"containers":[{"name":"mm","image":"mm:1"},{"name":"puller","image":"p"}]}}`, false},
-		"same quantity":                     {container(`,"resources":{"limits":{"cpu":"1000m"}}`), true},
-		"another quantity":                  {container(`,"resources":{"limits":{"cpu":"1001m"}}`), false},
-		"env":                               {container(`,"env":[{"name":"MM_SERVICE_NAME","value":"modelmesh-serving"}]`), true},
-		"env with another value":            {container(`,"env":[{"name":"MM_SERVICE_NAME","value":"other"}]`), false},
-		"missing env":                       {container(`,"env":[{"name":"MM_LABELS","value":""}]`), false},
-		"mount":                             {container(`,"volumeMounts":[{"name":"tc-config","mountPath":"/etc/watson/mmesh/config"}]`), true},
-		"mount of another volume":           {container(`,"volumeMounts":[{"name":"other","mountPath":"/etc/watson/mmesh/config"}]`), false},
-		"port":                              {container(`,"ports":[{"name":"grpc","containerPort":8033}]`), true},
-		"port without a name":               {container(`,"ports":[{"containerPort":8033}]`), true},
-		"another port":                      {container(`,"ports":[{"containerPort":8034}]`), false},
-		"args":                              {container(`,"args":["a","b"]`), true},
-		"fewer args":                        {container(`,"args":["a"]`), false},
-		"probe":                             {container(`,"readinessProbe":{"httpGet":{"path":"/ready","port":8089}}`), true},
-		"another probe":                     {container(`,"readinessProbe":{"httpGet":{"path":"/ready","port":"grpc"}}`), false},
-		"security context of this operator": {container(`,"securityContext":{"runAsNonRoot":true}`), false},
-		"grace period":                      {`{"spec":{"terminationGracePeriodSeconds":90}}`, true},
-		"another grace period":              {`{"spec":{"terminationGracePeriodSeconds":30}}`, false},
-		"tolerations":                       {`{"spec":{"tolerations":[{"key":"gpu"}]}}`, true},
-		"another toleration":                {`{"spec":{"tolerations":[{"key":"cpu"}]}}`, false},
-		"another volume":                    {`{"spec":{"volumes":[{"name":"v","emptyDir":{}}]}}`, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := templateContains(rawJSON(tc.desired), liveTemplate())
-			if err != nil || got != tc.want {
-				t.Errorf("templateContains returned %t, error %v, want %t", got, err, tc.want)
-			}
-		})
-	}
-	if _, err := templateContains(rawJSON(`{"spec":{"containers":[{"resources":{"limits":{"cpu":"many"}}}]}}`), liveTemplate()); err == nil {
-		t.Error("templateContains accepted an invalid pod template")
-	}
-	if _, err := templateContains(func() {}, liveTemplate()); err == nil {
-		t.Error("templateContains accepted a template that cannot be encoded")
-	}
+	env.afterRestart()
+	return env
 }
 
-// rawJSON is a JSON document that encodes to itself.
-type rawJSON string
+// takeOverManager is the manager of the take-over.
+type takeOverManager struct {
+	ctrl.Manager
+	env *takeOverEnv
+}
 
-func (r rawJSON) MarshalJSON() ([]byte, error) { return []byte(r), nil }
+func (m takeOverManager) GetAPIReader() client.Reader { return m.env.live }
+func (m takeOverManager) GetLogger() logr.Logger      { return logr.Discard() }
+func (m takeOverManager) Add(r manager.Runnable) error {
+	m.env.cleaner = r
+	return nil
+}
 
 // newLegacyDeployment returns the Deployment of the legacy controller for a runtime in ns, with an additional container.
 func newLegacyDeployment(t *testing.T, env *testEnv, r *v1alpha1.ServingRuntime) *appsv1.Deployment {
@@ -164,7 +123,7 @@ func TestFormOfAdoptedDeployment(t *testing.T) {
 			env.settings.EnableAccessLogging = true
 		}, wantCurrentAfterChange: true},
 		"annotation removed": {afterAdoption: func(env *testEnv, _ *v1alpha1.ServingRuntime, d *appsv1.Deployment) {
-			env.must(env.api.Patch(env.Context(), d, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+AnnotationLegacyTemplate+`":null}}}`))))
+			env.must(env.api.Patch(env.Context(), d, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+takeover.AnnotationLegacyTemplate+`":null}}}`))))
 		}, wantCurrentAfterChange: true},
 		"operator restart": {afterAdoption: func(env *testEnv, _ *v1alpha1.ServingRuntime, _ *appsv1.Deployment) { env.restart() }},
 		"different template": {beforeAdoption: func(_ *testEnv, _ *v1alpha1.ServingRuntime, d *appsv1.Deployment) {
@@ -173,22 +132,22 @@ func TestFormOfAdoptedDeployment(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newServingRuntime("r", "onnx")
-			env := newTestEnv(t, r, newPredictor("m", "onnx"))
-			d := newLegacyDeployment(t, env, r)
+			env := newTakeOverEnv(t, r, newPredictor("m", "onnx"))
+			d := newLegacyDeployment(t, env.testEnv, r)
 			if tc.beforeAdoption != nil {
-				tc.beforeAdoption(env, r, d)
+				tc.beforeAdoption(env.testEnv, r, d)
 			}
-			env.must(env.api.Create(t.Context(), d, client.FieldOwner("manager")))
+			env.must(env.api.Create(t.Context(), d, client.FieldOwner(takeover.LegacyManager)))
 			env.restart()
 			env.reconcileUntilStable("ns")
-			if got := env.hasCurrentForm("r"); got != tc.wantCurrentAfterAdoption || (env.deploymentOf("r").Annotations[AnnotationLegacyTemplate] == "") != tc.wantCurrentAfterAdoption {
+			if got := env.hasCurrentForm("r"); got != tc.wantCurrentAfterAdoption || (env.deploymentOf("r").Annotations[takeover.AnnotationLegacyTemplate] == "") != tc.wantCurrentAfterAdoption {
 				t.Errorf("after the adoption: hasCurrentForm returned %t, want %t; annotations %v", got, tc.wantCurrentAfterAdoption, env.deploymentOf("r").Annotations)
 			}
 			if tc.afterAdoption != nil {
-				tc.afterAdoption(env, r, env.deploymentOf("r"))
+				tc.afterAdoption(env.testEnv, r, env.deploymentOf("r"))
 			}
 			env.reconcileUntilStable("ns")
-			if got := env.hasCurrentForm("r"); got != tc.wantCurrentAfterChange || (env.deploymentOf("r").Annotations[AnnotationLegacyTemplate] == "") != tc.wantCurrentAfterChange {
+			if got := env.hasCurrentForm("r"); got != tc.wantCurrentAfterChange || (env.deploymentOf("r").Annotations[takeover.AnnotationLegacyTemplate] == "") != tc.wantCurrentAfterChange {
 				t.Errorf("after the change: hasCurrentForm returned %t, want %t; annotations %v", got, tc.wantCurrentAfterChange, env.deploymentOf("r").Annotations)
 			}
 		})
@@ -227,22 +186,22 @@ func TestAdoptionReplacesLegacyOAuthProxy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newServingRuntime("r", "onnx")
-			env := newTestEnv(t, r)
+			env := newTakeOverEnv(t, r)
 			if tc.model {
 				env.create(newPredictor("m", "onnx"))
 			}
 			env.served = capability.NewSet(append(plainAPIs, capability.Route, capability.OpenShiftIngress, capability.UserGroup)...)
-			tc.prepare(env)
-			d := newLegacyDeploymentWithProxy(t, env, r)
+			tc.prepare(env.testEnv)
+			d := newLegacyDeploymentWithProxy(t, env.testEnv, r)
 			if tc.managed {
 				maps.Copy(d.Labels, names.Labels(modelmesh.ComponentName))
-				d.Annotations = map[string]string{AnnotationLegacyTemplate: "0123456789abcdef"}
+				d.Annotations = map[string]string{takeover.AnnotationLegacyTemplate: "0123456789abcdef"}
 				object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(d)
 				env.must(err)
 				config := client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: object})
 				env.must(env.api.Apply(t.Context(), config, client.FieldOwner(modelmesh.FieldOwner)))
 			} else {
-				env.must(env.api.Create(t.Context(), d, client.FieldOwner("manager")))
+				env.must(env.api.Create(t.Context(), d, client.FieldOwner(takeover.LegacyManager)))
 			}
 			env.restart()
 			deployment := "apply Deployment ns/modelmesh-serving-r"
@@ -276,8 +235,8 @@ func TestRuntimeContainerNamedLikeProxy(t *testing.T) {
 	r := newServingRuntime("r", "onnx", func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Containers = append(s.Containers, corev1.Container{Name: "oauth-proxy", Image: "registry.example.com/own:1"})
 	})
-	env := newTestEnv(t, r, newPredictor("m", "onnx"))
-	env.must(env.api.Create(t.Context(), newLegacyDeployment(t, env, r), client.FieldOwner("manager")))
+	env := newTakeOverEnv(t, r, newPredictor("m", "onnx"))
+	env.must(env.api.Create(t.Context(), newLegacyDeployment(t, env.testEnv, r), client.FieldOwner(takeover.LegacyManager)))
 	env.restart()
 	env.reconcileUntilStable("ns")
 	if emitted := recordedEvents(env.events); len(emitted) > 0 || env.hasCurrentForm("r") {
@@ -296,14 +255,14 @@ func TestAdoptionWithStaleCache(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newServingRuntime("r", "onnx")
-			env := newTestEnv(t, r, newPredictor("m", "onnx"))
-			env.must(env.api.Create(t.Context(), newLegacyDeployment(t, env, r), client.FieldOwner("manager")))
-			change(env, r)
+			env := newTakeOverEnv(t, r, newPredictor("m", "onnx"))
+			env.must(env.api.Create(t.Context(), newLegacyDeployment(t, env.testEnv, r), client.FieldOwner(takeover.LegacyManager)))
+			change(env.testEnv, r)
 			env.restart()
 			env.cacheStale = true
 			env.reconcileOnce("ns")
 			adopted := env.deploymentOf("r")
-			if !isManaged(adopted) || adopted.Annotations[AnnotationLegacyTemplate] == "" || env.hasCurrentForm("r") {
+			if !isManaged(adopted) || adopted.Annotations[takeover.AnnotationLegacyTemplate] == "" || env.hasCurrentForm("r") {
 				t.Fatalf("the Deployment was not adopted in its legacy form: labels %v, annotations %v", adopted.Labels, adopted.Annotations)
 			}
 			for range 3 {
@@ -317,7 +276,7 @@ func TestAdoptionWithStaleCache(t *testing.T) {
 		})
 	}
 	t.Run("new Deployment", func(t *testing.T) {
-		env := newTestEnv(t, newServingRuntime("r", "onnx"), newPredictor("m", "onnx"))
+		env := newTakeOverEnv(t, newServingRuntime("r", "onnx"), newPredictor("m", "onnx"))
 		env.cacheStale = true
 		for range 3 {
 			env.reconcileOnce("ns")
@@ -337,7 +296,7 @@ func TestAdoptionWithStaleCache(t *testing.T) {
 
 // A Deployment whose label a user removed keeps the current form, because managedFields show that it is managed.
 func TestRemovedLabelKeepsCurrentForm(t *testing.T) {
-	env := newTestEnv(t, newServingRuntime("r", "onnx"), newPredictor("m", "onnx"))
+	env := newTakeOverEnv(t, newServingRuntime("r", "onnx"), newPredictor("m", "onnx"))
 	env.reconcileUntilStable("ns")
 	before := env.deploymentOf("r")
 	if !env.hasCurrentForm("r") {
@@ -346,7 +305,109 @@ func TestRemovedLabelKeepsCurrentForm(t *testing.T) {
 	env.must(env.api.Patch(t.Context(), env.deploymentOf("r"), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+names.ComponentLabel+`":null}}}`))))
 	env.reconcileUntilStable("ns")
 	after := env.deploymentOf("r")
-	if diff := cmp.Diff(before.Spec, after.Spec); diff != "" || !isManaged(after) || after.Annotations[AnnotationLegacyTemplate] != "" {
+	if diff := cmp.Diff(before.Spec, after.Spec); diff != "" || !isManaged(after) || after.Annotations[takeover.AnnotationLegacyTemplate] != "" {
 		t.Errorf("labels %v, Deployment (-before +after):\n%s", after.Labels, diff)
 	}
+}
+
+// [M30] A foreign etcd Secret is not changed; one of the legacy controller is adopted.
+func TestEtcdSecretAdoption(t *testing.T) {
+	foreign := newEtcdSecret("ns")
+	env := newTakeOverEnv(t, newServingRuntime("r", "onnx"), foreign)
+	env.settings.AllowNamespaceEtcd = true
+	for _, write := range env.reconcileUntilStable("ns") {
+		if strings.Contains(write, "Secret") {
+			t.Error(write)
+		}
+	}
+	if len(env.mesh.ownData["ns"]["etcd_connection"]) == 0 || env.mesh.ownData["own"] != nil {
+		t.Errorf("the etcd watcher received %q, want the Secret of the namespace", env.mesh.ownData)
+	}
+	env.reads = nil
+	env.reconcileOnce("ns")
+	env.expect("reads in steady state", env.reads, nil)
+
+	legacy := newEtcdSecret("ns")
+	legacy.Labels = map[string]string{"app.kubernetes.io/managed-by": "modelmesh-controller"}
+	env = newTakeOverEnv(t, newServingRuntime("r", "onnx"), legacy)
+	env.reconcileUntilStable("ns")
+	if got := env.copiedEtcdSecret(); !isManaged(got) || !strings.Contains(string(got.Data["etcd_connection"]), "mm_ns/ns") {
+		t.Errorf("labels %v, data %q, want the adopted copy", got.Labels, got.Data)
+	}
+	if len(env.mesh.ownData) != 0 {
+		t.Errorf("the etcd watcher received %q, want no separate connection", env.mesh.ownData)
+	}
+}
+
+// [M11] [M18] [M20] Legacy objects that are not desired are deleted. All other objects are kept.
+func TestLegacyCleanerDeletesUnusedObjects(t *testing.T) {
+	const serviceLabel = resources.LabelService
+	hpa := func(namespace, name, owner string) client.Object {
+		m := legacyMeta(namespace, name, owner, resources.LabelInferenceService, "r")
+		delete(m.Labels, resources.LabelManagedBy)
+		return &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: m}
+	}
+	autoscaled := newServingRuntime("autoscaled", "onnx")
+	autoscaled.Annotations = map[string]string{"serving.kserve.io/autoscalerClass": "hpa"}
+	env := newTakeOverEnv(t, newServingRuntime("r", "onnx"), autoscaled, newServingRuntime("disabled", "onnx", disabled), meshtest.Namespace("disabled", "false"),
+		&appsv1.Deployment{ObjectMeta: legacyMeta("ns", "modelmesh-serving-r", "ServingRuntime", serviceLabel, "modelmesh-serving")},
+		&appsv1.Deployment{ObjectMeta: legacyMeta("ns", "modelmesh-serving-disabled", "ServingRuntime", serviceLabel, "modelmesh-serving")},
+		&appsv1.Deployment{ObjectMeta: legacyMeta("ns", "previous-r", "ClusterServingRuntime", serviceLabel, "previous")},
+		&appsv1.Deployment{ObjectMeta: legacyMeta("ns", "modelmesh-controller", "")},
+		&appsv1.Deployment{ObjectMeta: legacyMeta("disabled", "modelmesh-serving-r", "ClusterServingRuntime", serviceLabel, "modelmesh-serving")},
+		&corev1.Service{ObjectMeta: legacyMeta("ns", "modelmesh-serving", "Namespace", serviceLabel, "modelmesh-serving")},
+		&corev1.Service{ObjectMeta: legacyMeta("ns", "previous", "Namespace", serviceLabel, "previous")},
+		&corev1.Service{ObjectMeta: legacyMeta("disabled", "foreign", "", serviceLabel, "foreign")},
+		&corev1.ConfigMap{ObjectMeta: legacyMeta("disabled", "tc-config", "")}, &corev1.ConfigMap{ObjectMeta: legacyMeta("ns", "tc-config", "")},
+		&corev1.ConfigMap{ObjectMeta: legacyMeta("disabled", "model-serving-config-defaults", "")},
+		&corev1.Secret{ObjectMeta: legacyMeta("disabled", "model-serving-etcd", "")}, &corev1.Secret{ObjectMeta: legacyMeta("disabled", "storage-config", "")},
+		hpa("ns", "modelmesh-serving-r", "ServingRuntime"), hpa("ns", "modelmesh-serving-autoscaled", "ServingRuntime"),
+		hpa("disabled", "foreign", "InferenceService"),
+	)
+	env.Config.EtcdSecretName = "model-serving-etcd"
+	env.must(env.cleaner.Start(t.Context()))
+	env.expect("writes", env.takeWrites(), []string{
+		"delete ConfigMap disabled/tc-config", "delete Deployment disabled/modelmesh-serving-r", "delete Deployment ns/modelmesh-serving-disabled",
+		"delete Deployment ns/previous-r", "delete HorizontalPodAutoscaler ns/modelmesh-serving-r", "delete Secret disabled/model-serving-etcd",
+		"delete Service ns/previous",
+	})
+}
+
+// The objects of a legacy controller that serves its own namespace are kept while it runs.
+func TestLegacyCleanerKeepsObjectsOfRunningController(t *testing.T) {
+	for replicas, want := range map[int32][]string{
+		1: nil,
+		0: {"delete ConfigMap legacy/tc-config", "delete Deployment legacy/modelmesh-serving-r"},
+	} {
+		controller := &appsv1.Deployment{ObjectMeta: legacyMeta("legacy", "modelmesh-controller", "", "control-plane", "modelmesh-controller")}
+		controller.Spec.Replicas = &replicas
+		env := newTakeOverEnv(t, meshtest.Namespace("legacy", ""), controller, &corev1.ConfigMap{ObjectMeta: legacyMeta("legacy", "tc-config", "")},
+			&appsv1.Deployment{ObjectMeta: legacyMeta("legacy", "modelmesh-serving-r", "ServingRuntime", resources.LabelService, "modelmesh-serving")})
+		env.must(env.cleaner.Start(t.Context()))
+		env.expect("writes", env.takeWrites(), want)
+	}
+}
+
+// A failed deletion is retried.
+func TestLegacyCleanerRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		env := newTakeOverEnv(t, &appsv1.Deployment{ObjectMeta: legacyMeta("ns", "modelmesh-serving-r", "ServingRuntime", resources.LabelService, "modelmesh-serving")})
+		env.failRequest = func(verb, _, _ string) error {
+			if verb == "delete" {
+				return errors.New("delete failed")
+			}
+			return nil
+		}
+		done := make(chan error, 1)
+		go func() { done <- env.cleaner.Start(t.Context()) }()
+		synctest.Wait()
+		if !env.clock.HasWaiters() {
+			t.Fatal("the cleaner does not wait before its next attempt")
+		}
+		env.failRequest = nil
+		env.clock.Step(time.Minute)
+		if err := <-done; err != nil || !strings.Contains(strings.Join(env.takeWrites(), " "), "delete Deployment ns/modelmesh-serving-r") {
+			t.Errorf("got error %v, want the Deployment deleted by the second attempt", err)
+		}
+	})
 }

@@ -1,10 +1,13 @@
-package modelcatalog
+package takeover
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 )
 
@@ -118,6 +121,52 @@ func FuzzWithoutLegacyDefault(f *testing.F) {
 		}
 		if again, err := withoutLegacyDefault(got); err != nil || again != "" {
 			t.Errorf("the removal from the result %q returned %q, error %v, want no change", got, again, err)
+		}
+	})
+}
+
+// [modelregistry-96] The removal of the legacy default entry keeps all other entries unchanged and in order.
+func TestRemovalProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		sections := map[string][]string{}
+		document := map[string]any{}
+		for _, section := range []string{"catalogs", "model_catalogs", "mcp_catalogs", "agent_catalogs", "serving_runtime_catalogs"} {
+			ids := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", legacyDefaultEntry, "c"}), 0, 6).Draw(t, section)
+			entries := []any{}
+			for i, id := range ids {
+				entries = append(entries, map[string]any{
+					"id": id, "name": fmt.Sprintf("%s %d", id, i), "enabled": rapid.Bool().Draw(t, "enabled"),
+					"properties": map[string]any{"n": rapid.IntRange(-5, 1<<40).Draw(t, "n"), "s": rapid.StringMatching(`[ -~äß]{0,20}`).Draw(t, "s")},
+				})
+			}
+			sections[section], document[section] = ids, entries
+		}
+		text, err := yaml.Marshal(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := withoutLegacyDefault(string(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		has := slices.Contains(sections["catalogs"], legacyDefaultEntry) || slices.Contains(sections["model_catalogs"], legacyDefaultEntry)
+		if has != (got != "") {
+			t.Fatalf("got result %q for sources with a default entry: %t", got, has)
+		}
+		if !has {
+			return
+		}
+		for _, section := range []string{"catalogs", "model_catalogs"} {
+			entries, _ := document[section].([]any)
+			document[section] = slices.DeleteFunc(entries, func(e any) bool { return e.(map[string]any)["id"] == legacyDefaultEntry })
+		}
+		want, err := yaml.Marshal(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var left, right any
+		if yaml.Unmarshal(want, &left) != nil || yaml.Unmarshal([]byte(got), &right) != nil || fmt.Sprint(left) != fmt.Sprint(right) {
+			t.Fatalf("got\n%s\nwant\n%s", got, want)
 		}
 	})
 }
