@@ -24,9 +24,9 @@ func (r *mlflowReconciler) checkArtifactsServer(ctx context.Context, m *mlflowv1
 	}
 	in := r.inputs()
 	if !in.ViaGateway() {
-		fail(m, ReasonHTTPRouteFailed, "spec.artifactsServer.enabled needs the HTTPRoute API (gateway.networking.k8s.io), which the cluster does not serve or --exposure does not use: "+
-			"install the Gateway API, publish behind a Gateway, or set spec.artifactsServer.enabled to false")
-		return &reconciler.Wait{For: "the HTTPRoute API"}
+		fail(m, ReasonHTTPRouteFailed, "spec.artifactsServer.enabled needs an HTTPRoute, but the cluster does not serve that API (gateway.networking.k8s.io), --exposure does not use it, "+
+			"or no Gateway is configured: install the Gateway API, publish behind a Gateway, or set spec.artifactsServer.enabled to false")
+		return &reconciler.Wait{For: "an HTTPRoute"}
 	}
 	for _, store := range resources.Stores(m) {
 		problem, err := r.checkStore(ctx, in.Namespace, store)

@@ -34,7 +34,7 @@ func TestServerKeepsRunningWhileCheckFails(t *testing.T) {
 		t.Errorf("Available=%s %s: %s", available.Status, available.Reason, available.Message)
 	}
 	if progressing := w.condition(ConditionProgressing); progressing.Status != metav1.ConditionFalse || progressing.Reason != migration.ReasonMigrationCheckFailed ||
-		!strings.Contains(progressing.Message, "The server was not stopped, because the check of image ") {
+		!strings.Contains(progressing.Message, "The server was not stopped, because the pre-migration check of image ") {
 		t.Errorf("Progressing=%s %s: %s", progressing.Status, progressing.Reason, progressing.Message)
 	}
 	d := &appsv1.Deployment{}

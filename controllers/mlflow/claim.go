@@ -24,7 +24,7 @@ import (
 // deletion would be too late: in a foreground deletion the garbage collector deletes dependents before finalizers run.
 
 // reconcileClaim creates the claim, or updates the labels, owner, size and storage class of an existing managed one. Without spec.storage
-// it only removes the owner. A rejected update is reported in ConditionStorage and blocks nothing else.
+// it changes only labels and owner. A rejected update is reported in ConditionStorage and blocks nothing else.
 func (r *mlflowReconciler) reconcileClaim(ctx context.Context, m *mlflowv1.MLflow, nonFatal *nonFatalErrors) error {
 	if m.Spec.Storage == nil {
 		err := r.releaseClaim(ctx, m)

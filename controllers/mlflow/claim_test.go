@@ -23,7 +23,7 @@ import (
 
 func liveClaim(changes ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
 	claim := &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: "mlflow-pvc", Labels: map[string]string{"app": "mlflow", "component": "mlflow"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "mlflow-pvc", Labels: map[string]string{"app": "mlflow", "component": "mlflow"}},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			StorageClassName: new("fast"),
@@ -76,7 +76,7 @@ func TestIsManagedClaim(t *testing.T) {
 }
 
 // [D23] A retained claim is released, a claim to be deleted is owned by the current MLflow, and a claim only grows.
-func TestUpdateClaim(t *testing.T) {
+func TestClaimOwnersAndSize(t *testing.T) {
 	other := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}
 	for name, c := range map[string]struct {
 		claim  *corev1.PersistentVolumeClaim
@@ -146,7 +146,7 @@ func TestClaimDifference(t *testing.T) {
 	for name, m := range map[string]*mlflowv1.MLflow{
 		"class": withStorageSpec("7Gi", func(m *mlflowv1.MLflow) { m.Spec.Storage.StorageClassName = new("slow") }), "size": withStorageSpec("70Gi"),
 	} {
-		if got := claimDifference(liveClaim(pending), m); !strings.HasSuffix(got, "delete it with kubectl -n "+liveClaim().Namespace+" delete pvc mlflow-pvc, and the operator recreates it from the spec") {
+		if got := claimDifference(liveClaim(pending), m); !strings.HasSuffix(got, "delete it with kubectl -n opendatahub delete pvc mlflow-pvc, and the operator recreates it from the spec") {
 			t.Errorf("%s of a claim without a volume: %q", name, got)
 		}
 	}
@@ -165,16 +165,15 @@ func TestClaimDifference(t *testing.T) {
 // read once.
 func TestClaimWithoutStorageFollowsRetentionPolicy(t *testing.T) {
 	uid := string(mlflowtest.MLflow().UID)
-	inNamespace := func(c *corev1.PersistentVolumeClaim) { c.Namespace = "opendatahub" }
 	for name, c := range map[string]struct {
 		claim  *corev1.PersistentVolumeClaim
 		policy mlflowv1.StorageRetentionPolicy
 		owners int
 	}{
-		"default policy":                  {liveClaim(inNamespace, ownedBy(uid)), "", 0},
-		"policy Retain":                   {liveClaim(inNamespace, ownedBy(uid)), mlflowv1.StorageRetain, 0},
-		"policy Delete":                   {liveClaim(inNamespace, ownedBy(uid)), mlflowv1.StorageDelete, 1},
-		"policy Delete, claim is unowned": {liveClaim(inNamespace), mlflowv1.StorageDelete, 0},
+		"default policy":                  {liveClaim(ownedBy(uid)), "", 0},
+		"policy Retain":                   {liveClaim(ownedBy(uid)), mlflowv1.StorageRetain, 0},
+		"policy Delete":                   {liveClaim(ownedBy(uid)), mlflowv1.StorageDelete, 1},
+		"policy Delete, claim is unowned": {liveClaim(), mlflowv1.StorageDelete, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { s.StorageRetentionPolicy = c.policy })
@@ -196,7 +195,7 @@ func TestClaimWithoutStorageFollowsRetentionPolicy(t *testing.T) {
 		}
 	})
 	t.Run("the claim cannot be written", func(t *testing.T) {
-		w := newFixture(t, mlflowtest.MLflow(), liveClaim(inNamespace, ownedBy(uid)))
+		w := newFixture(t, mlflowtest.MLflow(), liveClaim(ownedBy(uid)))
 		w.refuse = func(kind, _ string) error {
 			if kind == "PersistentVolumeClaim" {
 				return apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, "mlflow-pvc", errors.New("denied by a policy"))

@@ -1,5 +1,5 @@
 // Package mlflow turns the cluster-scoped MLflow resource into a running, TLS-terminating MLflow server in one namespace,
-// reachable inside the cluster and, where the cluster serves the Gateway API, through a gateway.
+// reachable inside the cluster and, depending on the configuration, through a Gateway or an Ingress.
 //
 // A reconcile, file by file:
 //
@@ -9,7 +9,7 @@
 //   - resources/check.go: reject an MLflow whose objects the API server would reject
 //   - claim.go: create the PersistentVolumeClaim, or update its owner, labels, size and storage class
 //   - references.go: hash the Secrets and ConfigMaps that pods consume; issue serving certificates where the platform does not
-//   - resources: build every object; migration.go: observe the workloads (migration_observe.go) and decide (migration)
+//   - migration.go: observe the workloads (migration_observe.go) and decide (migration); resources: build every object
 //   - pkg/apply: write NetworkPolicies, RBAC, Deployments and CronJobs; migration.go: create the migration Job
 //   - status.go: report the rollout of the Deployments
 //   - exposure.go: write Services, routes and monitors; pkg/reconciler: patch the status once

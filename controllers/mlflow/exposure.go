@@ -33,10 +33,10 @@ var exposureErrors = map[string]exposureError{
 
 // applyExposure applies Plan.Exposure, regardless of the state of the server and its database. It reports a failure in the condition of the
 // kind. It returns the error of a Service, which has no such condition and without which the server is unreachable.
-func (r *mlflowReconciler) applyExposure(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, exposed apply.Desired, nonFatal *nonFatalErrors) (serviceErr error) {
+func (r *mlflowReconciler) applyExposure(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, exposure apply.Desired, nonFatal *nonFatalErrors) (serviceErr error) {
 	m.Status.URL, m.Status.ArtifactsURL = resources.ExternalURL(m, in), resources.ArtifactsURL(m, in)
 	reported := map[string]bool{}
-	for _, object := range exposed {
+	for _, object := range exposure {
 		err := r.Applier.Apply(ctx, m, apply.Desired{object})
 		nonFatal.add("applying the exposure", err)
 		if err == nil || apply.IsTerminating(err) {
@@ -53,7 +53,7 @@ func (r *mlflowReconciler) applyExposure(ctx context.Context, m *mlflowv1.MLflow
 			conditions.Remove(&m.Status.Conditions, c)
 		}
 	}
-	nonFatal.add("checking the route", r.checkRoutes(ctx, m, in, exposed, reported[ConditionRoute]))
+	nonFatal.add("checking the route", r.checkRoutes(ctx, m, in, exposure, reported[ConditionRoute]))
 	return serviceErr
 }
 
@@ -75,9 +75,10 @@ func reportExposureError(m *mlflowv1.MLflow, err error) (condition string, ok bo
 	return report.condition, true
 }
 
-// checkRoutes clears the external URL while the Gateway rejects its route, and sets ConditionRoute unless it is already reported.
-func (r *mlflowReconciler) checkRoutes(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, exposed apply.Desired, reported bool) error {
-	report, err := routestatus.Read(ctx, r.FullObjects, in.Gateway(), exposed, r.Clock.Now())
+// checkRoutes clears the external URL while the Gateway rejects its HTTPRoute or BackendTLSPolicy, or another Ingress has its host. It sets
+// ConditionRoute unless the condition is already reported.
+func (r *mlflowReconciler) checkRoutes(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, exposure apply.Desired, reported bool) error {
+	report, err := routestatus.Read(ctx, r.FullObjects, in.Gateway(), exposure, r.Clock.Now())
 	for _, p := range report.Problems {
 		if p.Rejected {
 			clearURL(m, p.Name)

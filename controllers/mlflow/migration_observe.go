@@ -123,7 +123,7 @@ func jobOwnership(job *batchv1.Job, m *mlflowv1.MLflow) (owned, orphaned bool) {
 	return metav1.IsControlledBy(job, m), isOrphaned(job, m)
 }
 
-// isOrphaned reports whether this operator created an object for a deleted MLflow of the same name, and the object has no other owner.
+// isOrphaned reports whether an object has the labels of this component and no owner, except deleted MLflow objects of the same name.
 func isOrphaned(object metav1.Object, m *mlflowv1.MLflow) bool {
 	return apply.HasComponentLabels(object, ComponentName) && !slices.ContainsFunc(object.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
 		return !apply.RefersToPreviousUID(ref, mlflowv1.GroupVersion.WithKind("MLflow").GroupKind(), m.Name, m.UID)
@@ -213,8 +213,8 @@ func cronJobRunState(job *batchv1.Job, all []corev1.Pod) migration.JobState {
 	}
 }
 
-// observeServers counts the users of the database: replicas and pods of the servers, and pods of the CronJobs, as mayUseDatabase selects
-// them. An artifacts server that is no longer desired counts too, unless it is foreign.
+// observeServers adds the state of the servers, and counts the users of the database: the replicas of the servers, and the pods of servers
+// and CronJobs for which mayUseDatabase returns true. An artifacts server that is no longer desired counts too, unless it is foreign.
 func (r *mlflowReconciler) observeServers(ctx context.Context, m *mlflowv1.MLflow, pods []corev1.Pod, workloads *migration.Workloads) error {
 	users := slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return !mayUseDatabase(&pod) })
 	workloads.ScaledDown = true

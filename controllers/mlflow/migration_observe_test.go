@@ -270,9 +270,11 @@ func TestObserveReturnsReadErrors(t *testing.T) {
 func TestPlanReadsNothingWhenIdle(t *testing.T) {
 	m := observedMLflow()
 	m.Status.Version = "3.14.0"
-	r := newObserver(t, &batchv1.JobList{})
-	if d, err := r.planMigration(t.Context(), m, r.inputs()); err != nil || d.Workloads != migration.RunAsSpecified {
-		t.Errorf("got decision %+v, error %v", d, err)
+	r := newObserver(t, nil)
+	reads := &countingReader{Reader: r.APIReader}
+	r.APIReader = reads
+	if d, err := r.planMigration(t.Context(), m, r.inputs()); err != nil || d.Workloads != migration.RunAsSpecified || reads.reads != 0 {
+		t.Errorf("got decision %+v, error %v, %d reads", d, err, reads.reads)
 	}
 }
 

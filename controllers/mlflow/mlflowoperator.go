@@ -135,7 +135,7 @@ func (g *platformGate) currentState(ctx context.Context) (gateState, error) {
 	return gateStateOf(found), nil
 }
 
-// inputs returns the settings, overridden by the fields that the MLflowOperator sets.
+// inputs returns the settings, overridden by the fields that the MLflowOperator sets. The domain of its Gateway is ignored with an Ingress.
 func (g *platformGate) inputs() resources.Inputs {
 	in, spec := g.settings.InputsFor(g.served()), g.spec.Load()
 	if spec == nil {

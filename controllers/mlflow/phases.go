@@ -36,7 +36,8 @@ type mlflowReconciler struct {
 	feedback       Feedback
 	// stores caches, by Secret and key, whether the value is the URI of a database server.
 	stores *reference.ContentCache[map[string]bool]
-	// readsJob is true once the current reconcile reads the migration Job. The only MLflow is never reconciled concurrently.
+	// readsJob is true once the current reconcile plans the migration, which reads the migration Job if a migration is requested. The only
+	// MLflow is never reconciled concurrently.
 	readsJob bool
 	// idleAt holds the last time at which no workload of an MLflow was found to use its database.
 	idleAt reconciler.UIDMap[time.Time]
@@ -155,8 +156,8 @@ func (r *mlflowReconciler) checkCABundle(ctx context.Context, m *mlflowv1.MLflow
 	return err
 }
 
-// applyObjects applies the objects of the Plan except the PersistentVolumeClaim, executes the next step of the migration and prunes
-// objects that are no longer desired. The migration decides whether the workloads are applied, omitted or scaled to zero.
+// applyObjects applies the objects of the Plan except the PersistentVolumeClaim, prunes objects that are no longer desired and executes the
+// next step of the migration. The migration decides whether the workloads are applied, omitted, suspended or scaled to zero.
 func (r *mlflowReconciler) applyObjects(ctx context.Context, m *mlflowv1.MLflow, nonFatal *nonFatalErrors) error {
 	in := r.inputs()
 	exists, err := r.configMapExists(ctx, resources.PlatformCAName)

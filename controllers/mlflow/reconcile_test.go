@@ -295,7 +295,7 @@ func TestRejectedExposureIsReportedOnce(t *testing.T) {
 func TestRejectedExpansion(t *testing.T) {
 	m := mlflowWithAllChildren()
 	m.Spec.Storage.Resources.Requests = mlflowtest.StorageRequest("20Gi")
-	claim := liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Namespace = "opendatahub" })
+	claim := liveClaim()
 	w := newFixture(t, m, claim)
 	requests := 0
 	w.refuse = func(kind, _ string) error {

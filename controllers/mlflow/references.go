@@ -85,7 +85,7 @@ func (r *mlflowReconciler) authorities(m *mlflowv1.MLflow) map[string][]byte {
 }
 
 // reconcileCertificates issues and renews the serving certificates where neither the platform nor a user provides them. ConditionCertificate
-// reports the failures of all.
+// reports a failure for any server.
 func (r *mlflowReconciler) reconcileCertificates(ctx context.Context, m *mlflowv1.MLflow) error {
 	in := r.inputs()
 	var specs []servingcert.Spec

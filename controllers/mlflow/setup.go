@@ -210,7 +210,7 @@ func (r *mlflowReconciler) logic() reconciler.Logic[*mlflowv1.MLflow] {
 	}
 }
 
-// resetUnreadAge sets the age of the migration Job to 0 unless the reconcile has read the Job.
+// resetUnreadAge sets the age of the migration Job to 0 unless the reconcile has planned the migration, which sets the age.
 func (r *mlflowReconciler) resetUnreadAge(*mlflowv1.MLflow) {
 	if !r.readsJob {
 		migration.ResetMetrics()
@@ -237,7 +237,7 @@ func (r *mlflowReconciler) enqueueConsumer(kind reference.Kind) handler.EventHan
 }
 
 // prunableKinds returns the served kinds that a reconcile prunes. While pods of an earlier spec may run, it omits the kinds that they
-// need, and the routes to them.
+// need and, if HTTPRoutes publish the server, HTTPRoute and BackendTLSPolicy.
 func prunableKinds(in resources.Inputs, runsAsSpecified bool) []schema.GroupVersionKind {
 	kinds := append(in.Served.Filter(capability.ServiceMonitor, capability.ConsoleLink), servers.DisruptionBudget, servers.CronJob, servers.Ingress)
 	if runsAsSpecified || !in.ViaGateway() {

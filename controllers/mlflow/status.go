@@ -24,7 +24,7 @@ const (
 	ConditionAvailable = "Available"
 	// ConditionProgressing is True while the current generation is being rolled out, or waits for a migration or the MLflowOperator.
 	ConditionProgressing = "Progressing"
-	// ConditionStorage exists, and is False, only while the PersistentVolumeClaim cannot be updated to match spec.storage.
+	// ConditionStorage exists, and is False, only while the PersistentVolumeClaim cannot be updated, such as to match spec.storage.
 	ConditionStorage = "StorageInSync"
 	// ConditionCredentials exists, and is True, only while a URI in the spec contains a password.
 	ConditionCredentials = "CredentialsInSpec"

@@ -8,11 +8,15 @@ import (
 
 	consolev1 "github.com/openshift/api/console/v1"
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
 func buildGroups(t *testing.T) map[types.NamespacedName]group {
@@ -117,5 +121,13 @@ func TestRoleNamesCreatedObjects(t *testing.T) {
 	slices.Sort(want)
 	if !slices.Equal(allowed, want) {
 		t.Errorf("allowed %q\nwant %q: update the markers in setup.go", allowed, want)
+	}
+}
+
+// A terminating object without our labels causes no event.
+func TestTerminatingObjectIsPolled(t *testing.T) {
+	result, err := (&addonReconciler{}).toResult(&appsv1.Deployment{}, &apply.Error{Kind: "Service", Err: &apply.TerminatingError{}})
+	if err != nil || result.RequeueAfter != reconciler.RequeueSoon {
+		t.Errorf("got result %+v, error %v, want a requeue after %s", result, err, reconciler.RequeueSoon)
 	}
 }

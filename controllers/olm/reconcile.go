@@ -18,15 +18,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
-	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-const (
-	// ReasonNotApplied is the reason of the Event for foreign objects of the same name and for deletions that timed out.
-	ReasonNotApplied = "AddonNotApplied"
-	// maxEventNoteBytes is the limit of the events API for the note.
-	maxEventNoteBytes = 1000
-)
+// ReasonNotApplied is the reason of the Event for foreign objects of the same name and for deletions that timed out.
+const ReasonNotApplied = "AddonNotApplied"
 
 // addonReconciler reconciles the objects of an owner.
 type addonReconciler struct {
@@ -82,18 +77,20 @@ func (r *addonReconciler) owner(ctx context.Context, kind schema.GroupVersionKin
 	return &list.Items[0], nil
 }
 
-// toResult reports foreign objects and timed-out deletions in one Event, ignores errors that IsTerminating accepts, and returns others.
+// toResult reports foreign objects and timed-out deletions in one Event, requeues for other terminating objects, and returns other errors.
 func (r *addonReconciler) toResult(owner client.Object, err error) (reconcile.Result, error) {
 	switch {
-	case err == nil, apply.IsTerminating(err):
+	case err == nil:
 		r.reported.Delete(owner.GetUID())
 		return reconcile.Result{}, nil
+	case apply.IsTerminating(err):
+		return reconcile.Result{RequeueAfter: reconciler.RequeueSoon}, nil
 	case !apply.IsBlocked(err):
 		return reconcile.Result{}, err
 	}
 	if last, _ := r.reported.Get(owner.GetUID()); last != err.Error() {
 		r.reported.Set(owner.GetUID(), err.Error())
-		r.recorder.Eventf(owner, nil, corev1.EventTypeWarning, ReasonNotApplied, "Reconcile", "%s", conditions.Clip(err.Error(), maxEventNoteBytes))
+		r.recorder.Eventf(owner, nil, corev1.EventTypeWarning, ReasonNotApplied, "Reconcile", "%s", err.Error())
 	}
 	return reconcile.Result{RequeueAfter: reconciler.RequeueBlocked}, nil
 }

@@ -350,7 +350,7 @@ func TestBuildInvariants(t *testing.T) {
 			}
 		}
 		if suspended && (len(p.SidecarObjects)+len(p.Exposure) > 0 || p.Binding != nil) {
-			t.Errorf("got %d sidecar objects, %d exposed objects and binding %v for a suspended cluster, want none", len(p.SidecarObjects), len(p.Exposure), p.Binding)
+			t.Errorf("got %d sidecar objects, %d exposure objects and binding %v for a suspended cluster, want none", len(p.SidecarObjects), len(p.Exposure), p.Binding)
 		}
 		if len(p.Policies) != 2 {
 			t.Errorf("got %d NetworkPolicies, want 2", len(p.Policies))

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
@@ -133,7 +134,7 @@ func TestChangedObjectsAreReverted(t *testing.T) {
 					if path[0] == "data" && path[1] == raycluster.KeyCookie {
 						continue // content ignores the key
 					}
-					if path[0] == "metadata" && strings.HasPrefix(path[2], "platform.opendatahub.io/") {
+					if path[0] == "metadata" && (path[2] == names.OperatorLabel || path[2] == names.ComponentLabel) {
 						continue // the operator recognizes its objects by the operator and component labels
 					}
 					if original.GetNamespace() == "" && path[0] == "metadata" && path[1] == "labels" {

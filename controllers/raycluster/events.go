@@ -36,7 +36,6 @@ const (
 	ReasonPullSecrets            = "PullSecretsMissing"
 	ReasonBindingTaken           = "ClusterRoleBindingTaken"
 	eventAction                  = "Secure"
-	maxNoteBytes                 = 1000 // less than the limit of the events API
 	topicApply             topic = "apply"
 	topicPublication       topic = "publication"
 	topicKubeRay           topic = "kuberay"
@@ -47,7 +46,8 @@ const (
 	topicCookie            topic = "cookie"
 )
 
-// recordEvents records Events about the publication of a cluster, unsecured pods and a missing KubeRay, once for each change.
+// recordEvents records Events about the publication of a cluster, its injections and KubeRay, once for each change, unless the cluster is
+// skipped.
 func (r *clusterReconciler) recordEvents(cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs, routes routestatus.Report) {
 	if !in.Mode.Active() {
 		return
@@ -62,9 +62,9 @@ func (r *clusterReconciler) recordEvents(cluster *unstructured.Unstructured, c r
 	if problem := routes.FirstProblem(); note == "" && problem != nil {
 		reason, note, eventType, action = ReasonNotPublished, problem.Message, corev1.EventTypeWarning, problem.Action()
 	}
-	if note == "" && r.stateOf(cluster).messages.Replace(topicPublication, "") && !c.Suspended() {
+	if note == "" && in.Exposure(c) > resources.Unchanged && r.stateOf(cluster).messages.Replace(topicPublication, "") {
 		domain := ""
-		if in.Domain != "" {
+		if in.Domain != "" && !in.ViaGateway() {
 			domain = " below " + in.Domain
 		}
 		r.recorder.Eventf(cluster, nil, corev1.EventTypeNormal, ReasonPublished, eventAction, "the dashboard is published%s", domain)
@@ -112,7 +112,7 @@ func unpublishedReason(c raycluster.Cluster, in resources.Inputs) (reason, note 
 		return ReasonNotPublished, "a dashboard that a Ray token protects is published once all head pods require the token: " +
 			"delete head pods that were created before spec.authOptions was set, so that they are recreated"
 	case in.Exposure(c) == resources.Unpublished:
-		return ReasonNotPublished, "OAuth is disabled, and a dashboard without authentication is published only if raycluster.publish is open: set raycluster.rayDashboardOAuthEnabled to true, or raycluster.publish to open, which lets anyone run code"
+		return ReasonNotPublished, "OAuth is disabled, and on OpenShift no Route publishes a dashboard without authentication unless raycluster.publish is open: set raycluster.rayDashboardOAuthEnabled to true, or raycluster.publish to open, which lets anyone run code"
 	}
 	return "", ""
 }

@@ -84,7 +84,7 @@ func certificateInputs(in resources.Inputs, c raycluster.Cluster) certificates.I
 	return certificates.Inputs{RayCluster: in.RayCluster, Mode: in.EffectiveMode(c), OpenShift: in.OpenShift, Domain: in.Domain, CertManager: in.CertManager, Pods: in.Pods, PublishesAuthority: publishes}
 }
 
-// kubeRayLocator finds the namespaces from which KubeRay connects to the heads, see raycluster.KubeRayNamespaces. It is a manager Runnable.
+// kubeRayLocator finds the namespaces from which KubeRay connects to the pods, see raycluster.KubeRayNamespaces. It is a manager Runnable.
 type kubeRayLocator struct {
 	sources []*singleton.Value[[]string]
 	// initialization is the source for the DSCInitialization, whose API is optional.

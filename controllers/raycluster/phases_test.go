@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -132,27 +131,27 @@ func TestPodIsDeletedOnceForPullSecret(t *testing.T) {
 func TestOldestIngressKeepsSharedHost(t *testing.T) {
 	s := newTestEnv(t)
 	s.served = capability.Set{}
-	createAt := func(name, namespace string, created int64) *unstructured.Unstructured {
-		return s.create(fmt.Sprintf("metadata: {name: %s, namespace: %s, uid: %s-uid, creationTimestamp: %q, annotations: {%s}}\n%s",
-			name, namespace, name, time.Unix(created, 0).UTC().Format(time.RFC3339), hashedVersion, fmt.Sprintf(injectedHead, "kube-rbac-proxy")))
+	create := func(name, namespace string) *unstructured.Unstructured {
+		return s.create(fmt.Sprintf("metadata: {name: %s, namespace: %s, uid: %s-uid, annotations: {%s}}\n%s",
+			name, namespace, name, hashedVersion, fmt.Sprintf(injectedHead, "kube-rbac-proxy")))
 	}
-	younger, older := createAt("c-x", "rest", 2000), createAt("c", "x-rest", 1000)
-	s.mustReconcile(older)
-	if writes, requeueAfter, err := s.reconcile(younger); err != nil || requeueAfter != reconciler.RequeueBlocked || strings.Contains(strings.Join(writes, "\n"), "Ingress") {
+	second, first := create("c-x", "rest"), create("c", "x-rest")
+	s.mustReconcile(first)
+	if writes, requeueAfter, err := s.reconcile(second); err != nil || requeueAfter != reconciler.RequeueBlocked || strings.Contains(strings.Join(writes, "\n"), "Ingress") {
 		t.Errorf("got writes %q, requeueAfter %s and error %v, want no Ingress and a requeue after %s", writes, requeueAfter, err, reconciler.RequeueBlocked)
 	}
 	if eventText := s.drainEvents(); !strings.Contains(eventText, "the older Ingress x-rest/ray-dashboard-c of RayCluster c has the host ray-dashboard-c-x-rest.apps.example.org") {
 		t.Errorf("unexpected Events %q", eventText)
 	}
-	if err := s.server.Delete(t.Context(), older); err != nil {
+	if err := s.server.Delete(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
-	s.mustReconcile(older)
+	s.mustReconcile(first)
 	ingress := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "x-rest", Name: "ray-dashboard-c"}}
 	if err := s.server.Delete(t.Context(), ingress); err != nil { // as the garbage collector does
 		t.Fatal(err)
 	}
-	if writes := s.mustReconcile(younger); !slices.Contains(writes, "apply Ingress ray-dashboard-c-x") {
+	if writes := s.mustReconcile(second); !slices.Contains(writes, "apply Ingress ray-dashboard-c-x") {
 		t.Errorf("the Ingress was not applied after the host became free: writes %q", writes)
 	}
 }
@@ -170,8 +169,15 @@ func TestRecordEvents(t *testing.T) {
 		"no sidecar":                      {mutualHead, func(*testEnv) {}, ReasonNotSecured},
 		"no certificates":                 {plainHead, func(s *testEnv) { s.settings.OAuth = false }, ReasonNotSecured},
 		"OAuth disabled":                  {mutualHead, func(s *testEnv) { s.settings.OAuth = false }, "Normal " + ReasonNotPublished},
+		"OAuth disabled, publish is gateway without HTTPRoutes": {mutualHead, func(s *testEnv) { s.settings.OAuth, s.settings.Publish = false, config.PublishGateway }, "Normal " + ReasonNotPublished},
+		"OAuth disabled, publish is gateway": {mutualHead, func(s *testEnv) {
+			s.served, s.settings.OAuth, s.settings.Publish = capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.UserGroup, capability.HTTPRoute), false, config.PublishGateway
+		}, ""},
 		"OAuth disabled, publish is open": {mutualHead, func(s *testEnv) { s.settings.OAuth, s.settings.Publish = false, config.PublishOpen }, ""},
-		"sidecar behind a Gateway on OpenShift": {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *testEnv) {
+		"OAuth proxy behind a Gateway": {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *testEnv) {
+			s.served, s.settings.Publish = capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.UserGroup, capability.HTTPRoute), config.PublishGateway
+		}, "Normal " + ReasonNotPublished},
+		"sidecar behind a Gateway on OpenShift without an OAuth server": {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *testEnv) {
 			s.served, s.settings.Publish = capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.HTTPRoute), config.PublishGateway
 		}, "Normal " + ReasonNotPublished},
 		"kube-rbac-proxy behind a Gateway without BackendTLSPolicy": {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *testEnv) {
@@ -206,15 +212,38 @@ func TestRecordEvents(t *testing.T) {
 			}
 		})
 	}
-	s := newTestEnv(t)
-	s.served, s.domain = capability.Set{}, func() string { return "" }
-	u := s.create(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "kube-rbac-proxy")))
-	s.mustReconcile(u)
-	s.drainEvents()
-	s.settings.IngressDomain = "apps.example.org"
-	s.mustReconcile(u)
-	if eventText := s.drainEvents(); !strings.Contains(eventText, ReasonPublished) || !strings.Contains(eventText, "apps.example.org") {
-		t.Errorf("unexpected Events %q", eventText)
+}
+
+// [R38] After a dashboard waited for a domain, an Event reports that it is published, but not that it no longer is to be published.
+func TestPublicationIsReported(t *testing.T) {
+	const published = "Normal " + ReasonPublished + " the dashboard is published"
+	for name, tc := range map[string]struct {
+		change func(*testEnv)
+		want   string
+	}{
+		"a domain is set":         {func(s *testEnv) { s.settings.IngressDomain = "apps.example.org" }, published + " below apps.example.org"},
+		"publication is disabled": {func(s *testEnv) { s.settings.Publish = config.PublishNone }, ""},
+		"a Gateway publishes": {func(s *testEnv) {
+			s.settings.IngressDomain, s.settings.Publish = "apps.example.org", config.PublishGateway
+			s.served = capability.NewSet(capability.HTTPRoute, capability.BackendTLSPolicy)
+		}, published},
+		"a domain is set and OAuth is disabled, so no Ingress is created": {func(s *testEnv) {
+			s.settings.IngressDomain, s.settings.OAuth = "apps.example.org", false
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newTestEnv(t)
+			s.served, s.domain = capability.Set{}, func() string { return "" }
+			u := s.create(demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "kube-rbac-proxy")))
+			s.mustReconcile(u)
+			s.drainEvents()
+			tc.change(s)
+			s.mustReconcile(u)
+			got := slices.DeleteFunc(strings.Split(s.drainEvents(), "\n"), func(e string) bool { return !strings.Contains(e, ReasonPublished) })
+			if strings.Join(got, "\n") != tc.want {
+				t.Errorf("got Events %q, want %q", got, tc.want)
+			}
+		})
 	}
 }
 

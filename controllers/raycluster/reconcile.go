@@ -27,7 +27,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
-	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/takeover"
 )
 
@@ -156,7 +155,7 @@ func (r *clusterReconciler) reconcileSecurity(ctx context.Context, cluster *unst
 func (r *clusterReconciler) reconcileExposure(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs,
 	plan resources.Plan, errs []error) []error {
 	if errors.Join(errs...) == nil {
-		errs = append(errs, r.apply(ctx, cluster, "some objects of the cluster could not be created", plan.Exposure))
+		errs = append(errs, r.apply(ctx, cluster, "some objects of the cluster could not be applied", plan.Exposure))
 	}
 	if errors.Join(errs...) == nil {
 		r.stateOf(cluster).messages.Replace(topicApply, "")
@@ -234,7 +233,7 @@ func (r *clusterReconciler) recordNormal(cluster *unstructured.Unstructured, top
 
 func (r *clusterReconciler) recordEvent(cluster *unstructured.Unstructured, topic topic, eventType, reason, action, note string) {
 	if r.stateOf(cluster).messages.Replace(topic, note) && note != "" {
-		r.recorder.Eventf(cluster, nil, eventType, reason, action, "%s", conditions.Clip(note, maxNoteBytes))
+		r.recorder.Eventf(cluster, nil, eventType, reason, action, "%s", note)
 	}
 }
 

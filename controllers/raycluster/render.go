@@ -24,12 +24,13 @@ type RenderInputs struct {
 	Domain string
 	// Version is the value of the version annotation of new clusters.
 	Version string
-	// KubeRayNamespaces are the namespaces of KubeRay.
+	// KubeRayNamespaces are the namespaces of KubeRay. Those in Settings have precedence.
 	KubeRayNamespaces []string
 }
 
-// Render returns a new RayCluster as the webhooks admit it, followed by its child objects in an empty namespace. Objects that depend on an
-// issued certificate are missing, and Secrets with random data (certificates, cookies) have no data. The notes include these Secrets.
+// Render returns a new RayCluster as the webhooks admit it, with the finalizer if it needs one, followed by its child objects. It assumes
+// that no object exists yet: objects that depend on an issued certificate are missing, and Secrets with random data (certificates, cookies)
+// have no data. The notes name these Secrets.
 func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unstructured.Unstructured, notes []string, err error) {
 	admitted, notes, err := webhook.Admit(webhook.SettingsOf(in.Settings, in.Served, in.Domain, in.Version), object.Object)
 	if err != nil {

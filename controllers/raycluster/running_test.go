@@ -116,11 +116,13 @@ func TestExposureRequiresRayTokenInPods(t *testing.T) {
 	expect("last head deleted", "demo-head-svc", false)
 }
 
-// [R29] Old versions of Ray ignore tokens, regardless of rayVersion, but KubeRay decides by rayVersion only.
+// [R29] Old versions of Ray ignore tokens, but KubeRay requests them by rayVersion only. So unless an administrator trusts KubeRay, no
+// Route leads to the dashboard itself, even if the running head has the variable of the token.
 func TestExposureIgnoresRayTokenOfOldImage(t *testing.T) {
 	u := clusterFrom(t, demoCluster(hashedVersion, "spec: {rayVersion: 2.52.0, authOptions: {mode: token}, "+
 		"headGroupSpec: {template: {spec: {containers: [{name: ray-head, image: 'quay.io/modh/ray:2.47.1-py311-cu121'}]}}}}"))
-	for _, changes := range [][]func(*resources.Inputs){nil, {trustKubeRay}, {trustKubeRay, withHeads(raycluster.Injected{})}, {withoutOAuth}} {
+	head := withHeads(raycluster.Injected{RayToken: true})
+	for _, changes := range [][]func(*resources.Inputs){{head}, {head, withoutOAuth}} {
 		for _, o := range buildObjects(t, u, inputsFor(u, true, changes...)) {
 			if to, _, _ := unstructured.NestedString(o.Object, "spec", "to", "name"); o.GetKind() == "Route" && to == "demo-head-svc" {
 				t.Errorf("a Route publishes the unauthenticated dashboard: %v", o.Object["spec"])
@@ -188,6 +190,33 @@ func TestMountedCertificatesAreKept(t *testing.T) {
 	}
 	if mode := certificateMode(); mode.MTLS {
 		t.Errorf("got mode %+v after the worker finished, want no mTLS", mode)
+	}
+}
+
+// [R28] The token Secret of a head that keeps its ServiceAccount is kept while its sidecar runs, although the mode has none.
+func TestTokenSecretOfRunningSidecarIsKept(t *testing.T) {
+	for name, disable := range map[string]func(*testEnv){
+		"OAuth is disabled":    func(s *testEnv) { s.settings.OAuth = false },
+		"the platform secures": func(s *testEnv) { s.served = openShift.WithPlatformKubeRay(true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newTestEnv(t)
+			sidecar := strings.Replace(fmt.Sprintf(injectedHead, "oauth-proxy"), "containers:", "serviceAccountName: mine, containers:", 1)
+			u := s.create(demoCluster(hashedVersion+", "+raycluster.AnnotationKeepServiceAccount+": 'true'", sidecar))
+			head, token := s.startHead("head", sidecar), raycluster.View(u.Object).Names().TokenSecret
+			s.reconcileUntilIdle(u)
+			disable(s)
+			s.reconcileUntilIdle(u)
+			if !s.exists(&corev1.Secret{}, "team1", token) {
+				t.Error("the Secret that the running sidecar mounts was deleted")
+			}
+			s.edit(u, func() { u.Object["spec"] = clusterFrom(t, plainHead).Object["spec"] })
+			s.deletePod(head)
+			s.reconcileUntilIdle(u)
+			if s.exists(&corev1.Secret{}, "team1", token) {
+				t.Error("the Secret was not deleted with the last sidecar")
+			}
+		})
 	}
 }
 

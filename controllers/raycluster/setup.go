@@ -180,7 +180,7 @@ func (r *clusterReconciler) enqueueAll() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
 		list, err := r.list(ctx)
 		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Enqueueing all RayClusters")
+			ctrl.LoggerFrom(ctx).Error(err, "Failed to enqueue all RayClusters")
 			return nil
 		}
 		requests := make([]reconcile.Request, 0, len(list.Items))

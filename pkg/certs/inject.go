@@ -38,7 +38,7 @@ type Target struct {
 }
 
 // injectCA writes the bundle into all targets and joins their errors. injected is true if every target has the bundle, apart from missing
-// targets, which have no callers, and optional targets that a disabled component may not write.
+// targets, which have no callers, and optional targets for which the manager has no permission, because their component is disabled.
 func (a *Authority) injectCA(ctx context.Context, bundle []byte) (injected bool, err error) {
 	var errs []error
 	injected = true
@@ -67,7 +67,7 @@ func (a *Authority) injectTarget(ctx context.Context, target Target, bundle stri
 	if len(patch) == 0 {
 		return nil
 	}
-	// The test operation fails the patch after a concurrent change of the webhooks; the next sync retries it.
+	// The test operation fails the patch after a concurrent change of the object; the next sync retries it.
 	patch = append([]jsonpatch.Operation{jsonpatch.NewOperation("test", "/metadata/resourceVersion", obj.GetResourceVersion())}, patch...)
 	body, _ := json.Marshal(patch) // encoding strings cannot fail
 	return a.Client.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, body))

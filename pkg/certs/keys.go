@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// Keys of the Secrets. The first two are those of type kubernetes.io/tls.
+// Data keys of the Secrets. The first two are those of type kubernetes.io/tls.
 const (
 	dataKeyCert         = "tls.crt"
 	dataKeyPrivateKey   = "tls.key"

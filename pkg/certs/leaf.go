@@ -36,12 +36,12 @@ type Leaf struct {
 	// Data is the data of a Secret of type kubernetes.io/tls: tls.crt, tls.key and ca.crt with the bundle. It is the given map if nothing
 	// changed.
 	Data map[string][]byte
-	// Cause is the reason for a change; empty for no change.
+	// Cause is the reason for a change; empty for no change. It is the same for all certificates that EnsureServing issues.
 	Cause string
 	// Expires is the end of validity. Next is the time at which EnsureLeaf must be called again.
 	Expires, Next time.Time
-	// Renewed reports whether an expiring or unusable certificate was replaced. It is false for a first certificate, added names and
-	// another signing CA.
+	// Renewed reports whether EnsureLeaf replaced an expiring or unusable certificate. It is false for a first certificate, added names and
+	// another signing CA. EnsureServing never sets it.
 	Renewed bool
 	// Names and Addresses are the subject alternative names.
 	Names     []string

@@ -18,10 +18,10 @@ var expiryGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOp
 	Help: "Expiry of a certificate of the manager, in seconds since the Unix epoch.",
 }, []string{"certificate"})
 
-// injectedGauge reports for each target whether the API server trusts its webhooks.
+// injectedGauge reports for each target whether the API server trusts its webhooks. It is 1 for an absent optional target.
 var injectedGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 	Name: "odh_platform_webhook_ca_injected",
-	Help: "1 while a webhook configuration or CRD contains the CA of the webhook certificate, 0 while the manager cannot write it there.",
+	Help: "1 while a webhook configuration or CRD contains the CA of the webhook certificate, 0 while it does not or the manager cannot write it.",
 }, []string{"kind", "name"})
 
 func recordInjection(target Target, injected bool) {

@@ -31,7 +31,9 @@ const (
 	Announced Step = "Announced"
 	// Replaced is the start of signing by the next CA.
 	Replaced Step = "Replaced"
-	// Retired is the removal of an expired CA from the bundle.
+	// Reordered is the move of the signing CA to the start of the bundle.
+	Reordered Step = "Reordered"
+	// Retired is the removal of an expired CA from the bundle, or of CAs beyond maxBundleSize.
 	Retired Step = "Retired"
 )
 
@@ -45,12 +47,12 @@ type RootOptions struct {
 	Algorithm Algorithm
 }
 
-// Root is a CA for servers that read certificate and bundle only at start. It is rotated in two steps: the next CA is published after a
-// third of the lifetime and signs after two thirds. Any two servers trust each other while their certificates are valid, if these
-// live for at most a third of the lifetime of the CA.
+// Root is a CA whose rotation suits servers that read certificate and bundle only at start. It is rotated in two steps: the next CA is
+// published after a third of the lifetime and signs after two thirds. Any two servers trust each other while their certificates are valid,
+// if these live for at most a third of the lifetime of the CA.
 type Root struct {
 	// Data is the data of the Secret: ca.crt with the signing CA first, ca.key with its key, and ca-next.key with the key of a next CA.
-	// It is the given map if Step is Unchanged.
+	// It is the given map if Step is Unchanged, and always for LoadRoot.
 	Data map[string][]byte
 	// Step is the most important change. Cause completes a sentence after "because".
 	Step  Step
@@ -63,7 +65,7 @@ type Root struct {
 	nextKey *signingKey // nil without a next CA
 }
 
-// LoadRoot loads a CA and issues no other one. It returns an error if the CA cannot sign now.
+// LoadRoot loads a CA and issues no other one. It returns an error if neither the CA nor a next CA in data can sign now.
 func LoadRoot(data map[string][]byte, now time.Time) (Root, error) {
 	r, err := loadRoot(data, now)
 	if err != nil {
@@ -73,8 +75,8 @@ func LoadRoot(data map[string][]byte, now time.Time) (Root, error) {
 	return r, nil
 }
 
-// EnsureRoot returns the CA of a Secret, which any program may have created, after all rotation steps that are due. Valid CAs of the previous bundle stay
-// in the bundle.
+// EnsureRoot returns the CA of a Secret, which any program may have created, after all rotation steps that are due. Valid CAs of the
+// previous bundle stay in the bundle, up to maxBundleSize.
 func EnsureRoot(data map[string][]byte, o RootOptions, now time.Time) (Root, error) {
 	r, err := loadRoot(data, now)
 	if err != nil {
@@ -98,7 +100,7 @@ func EnsureRoot(data map[string][]byte, o RootOptions, now time.Time) (Root, err
 	return r, nil
 }
 
-// loadRoot loads the signing CA with its key, and the next CA.
+// loadRoot loads the signing CA with its key, and the next CA, which replaces an expired signing CA.
 func loadRoot(data map[string][]byte, now time.Time) (Root, error) {
 	var r Root
 	var err error
@@ -114,7 +116,7 @@ func loadRoot(data map[string][]byte, now time.Time) (Root, error) {
 	}
 	if index > 0 {
 		r.moveCA(index, 0)
-		r.Step, r.Cause = Repaired, "the signing CA was not the first in "+dataKeyCACert
+		r.Step, r.Cause = Reordered, "the signing CA was not the first in "+dataKeyCACert
 	}
 	// A next key without a CA is ignored and later replaced.
 	if next, err := parseKey(data[dataKeyNextCAPrivateKey]); err == nil {
@@ -200,7 +202,7 @@ func (r *Root) rotate(o RootOptions, now time.Time) error {
 	return nil
 }
 
-// removeExpired removes expired CAs from the bundle.
+// removeExpired removes expired CAs from the bundle, and the last ones if it exceeds maxBundleSize.
 func (r *Root) removeExpired(now time.Time) {
 	if r.nextKey != nil && now.After(r.bundle[1].NotAfter) {
 		r.nextKey = nil
@@ -214,7 +216,7 @@ func (r *Root) removeExpired(now time.Time) {
 
 // recordStep records a step with its reason unless a more important one was recorded.
 func (r *Root) recordStep(step Step, reason string) {
-	byImportance := []Step{Unchanged, Retired, Announced, Replaced, Created, Repaired}
+	byImportance := []Step{Unchanged, Retired, Reordered, Announced, Replaced, Created, Repaired}
 	if slices.Index(byImportance, step) > slices.Index(byImportance, r.Step) {
 		r.Step, r.Cause = step, reason
 	}

@@ -180,8 +180,8 @@ func TestSigningCAIsMovedFirst(t *testing.T) {
 	a, b := ensureRoot(t, nil, epoch), ensureRoot(t, nil, epoch)
 	data := map[string][]byte{dataKeyCACert: append(bytes.Clone(b.Data[dataKeyCACert]), a.Data[dataKeyCACert]...), dataKeyCAPrivateKey: a.Data[dataKeyCAPrivateKey]}
 	r := ensureRoot(t, data, epoch)
-	if r.Step != Repaired || !bytes.Equal(r.Data[dataKeyCACert], append(bytes.Clone(a.Data[dataKeyCACert]), b.Data[dataKeyCACert]...)) {
-		t.Errorf("got step %s (%s), want %s with the signing CA first", r.Step, r.Cause, Repaired)
+	if r.Step != Reordered || !bytes.Equal(r.Data[dataKeyCACert], append(bytes.Clone(a.Data[dataKeyCACert]), b.Data[dataKeyCACert]...)) {
+		t.Errorf("got step %s (%s), want %s with the signing CA first", r.Step, r.Cause, Reordered)
 	}
 	mustSign(t, r, epoch)
 }

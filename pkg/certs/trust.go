@@ -18,7 +18,7 @@ type Trust struct {
 	previousUntil     time.Time
 }
 
-// Update stores the ca.crt of a Secret; empty for a foreign or deleted certificate.
+// Update stores the ca.crt of a Secret. If caCert is empty, such as for a foreign certificate, nothing is trusted any more.
 func (t *Trust) Update(caCert []byte, now time.Time) {
 	if signer, _ := pem.Decode(t.current); signer == nil || len(caCert) == 0 {
 		*t = Trust{}

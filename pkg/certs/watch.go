@@ -21,7 +21,7 @@ var targetResources = map[schema.GroupVersionKind]string{
 
 var secretResource = corev1.SchemeGroupVersion.WithResource("secrets")
 
-// startWatches watches the Secret and each target by name until ctx ends. It needs permission to list and watch them.
+// startWatches starts watches of the Secret and each target by name, which end with ctx. They need permission to list and watch.
 func (a *Authority) startWatches(ctx context.Context, running *sync.WaitGroup) {
 	if a.Dynamic == nil {
 		return
@@ -38,7 +38,7 @@ func (a *Authority) startWatches(ctx context.Context, running *sync.WaitGroup) {
 	}
 }
 
-// onSecretUpdate triggers a sync if the Secret differs from the served pair: it was deleted or damaged, or another replica renewed it.
+// onSecretUpdate triggers a sync if the Secret differs from the served pair, such as after it was deleted or another replica renewed it.
 func (a *Authority) onSecretUpdate(obj *unstructured.Unstructured) {
 	current := a.current.Load()
 	if current == nil {
@@ -56,7 +56,7 @@ func (a *Authority) onSecretUpdate(obj *unstructured.Unstructured) {
 func (a *Authority) onTargetUpdate(target Target, obj *unstructured.Unstructured) {
 	current := a.current.Load()
 	if obj == nil || current == nil {
-		return // the first sync writes it
+		return // the target was deleted, or the first sync writes it
 	}
 	obj.SetGroupVersionKind(target.Kind)
 	if len(buildCABundlePatch(obj, base64.StdEncoding.EncodeToString(current.data[dataKeyCACert]), target.Service)) == 0 {

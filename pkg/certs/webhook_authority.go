@@ -79,7 +79,7 @@ func (a *Authority) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, erro
 	return p.tlsCertificate, nil
 }
 
-// Ready is a readiness check. It fails until there is a certificate and all targets contain its CA, or injectionTimeout has passed. Each
+// Ready is a readiness check. It fails without a certificate, and until all targets contain its CA or injectionTimeout has passed. Each
 // replica injects the CA itself, so replicas do not wait for each other.
 func (a *Authority) Ready(*http.Request) error {
 	if _, err := a.GetCertificate(nil); err != nil {
@@ -92,7 +92,7 @@ func (a *Authority) Ready(*http.Request) error {
 		return errors.New("not all webhook configurations contain the CA of the serving certificate yet")
 	}
 	if a.injected.CompareAndSwap(false, true) {
-		a.Log.Info("Serving before all webhook configurations contain the CA; calls to the other webhooks fail until they do", "after", injectionTimeout)
+		a.Log.Info("Serving before all webhook configurations contain the CA; calls to the webhooks of the others fail until they do", "after", injectionTimeout)
 	}
 	return nil
 }
@@ -119,8 +119,8 @@ func (a *Authority) Start(ctx context.Context) error {
 	}
 }
 
-// waitForChange waits for the pause or for a change of the Secret or a target. It waits for at least minBackoff, which limits the writes if
-// another client keeps reverting them. It returns false when ctx ends.
+// waitForChange waits for the pause or for a change of the Secret or a target. During the first minBackoff of a longer pause it does
+// not react to changes, which limits the writes if another client keeps reverting them. It returns false when ctx ends.
 func (a *Authority) waitForChange(ctx context.Context, pause time.Duration) bool {
 	if a.Dynamic != nil && pause > minBackoff {
 		if !a.wait(ctx, minBackoff, nil) {
@@ -160,7 +160,7 @@ func (a *Authority) Sync(ctx context.Context) (time.Duration, error) {
 	if injected {
 		a.injected.Store(true)
 	}
-	if current := a.current.Load(); injected || p.hasSigner(current) || now.After(current.leaf.Expires) {
+	if current := a.current.Load(); injected || p.hasSameSigner(current) || now.After(current.leaf.Expires) {
 		a.current.Store(p)
 		recordExpiry(p)
 	}

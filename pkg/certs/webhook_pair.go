@@ -48,7 +48,7 @@ func (p *certificatePair) matches(data map[string][]byte) bool {
 	return maps.EqualFunc(data, p.data, bytes.Equal)
 }
 
-// hasSigner reports whether the serving certificates of both pairs are signed by the same CA.
-func (p *certificatePair) hasSigner(other *certificatePair) bool {
+// hasSameSigner reports whether the serving certificates of both pairs are signed by the same CA.
+func (p *certificatePair) hasSameSigner(other *certificatePair) bool {
 	return p.root.bundle[0].Equal(other.root.bundle[0])
 }

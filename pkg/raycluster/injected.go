@@ -16,7 +16,8 @@ type Injected struct {
 	MTLS, PodIssued bool
 	// Encrypted reports whether Ray uses the certificates: without RAY_USE_TLS it serves plain text.
 	Encrypted bool
-	// RayToken reports whether Ray is configured to require a token, including at its dashboard. Old versions of Ray ignore that configuration.
+	// RayToken reports whether Ray is configured to require a token, including at its dashboard. Old versions of Ray ignore that
+	// configuration.
 	RayToken bool
 }
 
@@ -25,7 +26,7 @@ const (
 	variableAuth = "RAY_AUTH_MODE" // written by KubeRay for spec.authOptions
 )
 
-// ReadVariables and Volumes are the names of the environment variables and volumes that InjectedInto reads.
+// ReadVariables and ReadVolumes are the names of the environment variables and volumes that InjectedInto reads.
 var (
 	ReadVariables = []string{variableTLS, variableAuth}
 	ReadVolumes   = []string{VolumeProxyTLS, VolumeProxyConfig, VolumeToken, VolumeCA, VolumeServer}
@@ -34,8 +35,8 @@ var (
 // Injected returns the injections of the head template.
 func (c Cluster) Injected() Injected { return c.InjectedInto(c.headPod()) }
 
-// InjectedInto returns the injections of a pod spec. It compares the content of elements and not only their names: users may have a container
-// or volume of the same name.
+// InjectedInto returns the injections of a pod spec. It compares the content of elements and not only their names: users may have a
+// container or volume of the same name.
 func (c Cluster) InjectedInto(pod any) Injected {
 	managed := c.Managed()
 	volumes, containers := nested.List(pod, "volumes"), nested.List(pod, "containers")
@@ -71,8 +72,8 @@ func variable(container any, name string) string {
 	return value
 }
 
-// Managed recognizes injected elements of a pod spec by the legacy and hashed names of the objects of a cluster, as written by this operator
-// or the CodeFlare operator.
+// Managed recognizes injected elements of a pod spec by the legacy and hashed names of the objects of a cluster, as written by this
+// operator or the CodeFlare operator.
 type Managed struct{ legacy, hashed Names }
 
 // Managed returns a Managed for the names of the cluster.

@@ -15,7 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// legacyFormats are the formats of legacy names, except that CASecret has the format of its hashed name.
+// legacyFormats are the formats of the names that have a hashed form, without the hash. All but that of CASecret give the legacy name.
 var legacyFormats = map[string]string{
 	"ServiceAccount": "%s-oauth-proxy", "ProxyService": "%s-oauth", "CookieSecret": "%s-oauth-config", "ProxyTLS": "%s-proxy-tls-secret",
 	"CASecret": "%s-ca-secret", "ClusterRoleBinding": "%s-%s-auth", "HeadPolicy": "%s-head", "WorkerPolicy": "%s-workers",
@@ -84,7 +84,7 @@ func TestNamesFollowScheme(t *testing.T) {
 	}
 }
 
-// Objects of one kind in a namespace never share a hashed name, even if one cluster has the name of an object of another.
+// Two clusters with hashed names in a namespace have no object of the same kind and name, even if one name is a prefix of the other.
 func TestClustersShareNoNames(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		first := rapid.StringMatching(`[a-z][a-z0-9]{0,8}`).Draw(t, "name")
@@ -102,7 +102,8 @@ func TestClustersShareNoNames(t *testing.T) {
 	})
 }
 
-// [raycluster-4] [R7] [R23] Decide returns the expected mode for all combinations of settings, platform and fields of the cluster.
+// [R16] [R29] Decide returns the expected mode for all combinations of OAuth, mTLS, issuer, trust in KubeRay, OpenShift and
+// security that the user requests.
 func TestDecideInvariants(t *testing.T) {
 	bools := []bool{false, true}
 	for _, issuer := range []Issuer{"", IssuerOperator, IssuerCertManager, IssuerPod} {
@@ -211,9 +212,9 @@ func TestViewAcceptsAnyObject(t *testing.T) {
 				t.Errorf("got issuer %s for pods that issue their own certificates, want %s", mode.Issuer, IssuerPod)
 			}
 		}
-		_, _, _, _ = c.Names(), c.OwnerKind(), c.DashboardHostLabel(), c.ClientDNSName("d")
-		if c.WorkerGroupCount() < 0 || c.UserServiceAccount() == "" && Decide(config.RayCluster{OAuth: true}, Platform{}, c, Cluster{}).KeepsServiceAccount {
-			t.Errorf("negative number of worker groups, or a kept ServiceAccount that is not set: %v", object)
+		_, _, _, _, _ = c.Names(), c.OwnerKind(), c.DashboardHostLabel(), c.ClientDNSName("d"), c.WorkerGroupCount()
+		if c.UserServiceAccount() == "" && Decide(config.RayCluster{OAuth: true}, Platform{}, c, Cluster{}).KeepsServiceAccount {
+			t.Errorf("a ServiceAccount that is not set is kept: %v", object)
 		}
 		if after := fmt.Sprint(object); after != before {
 			t.Errorf("the object was changed from\n%s\nto\n%s", before, after)

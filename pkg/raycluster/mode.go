@@ -48,7 +48,8 @@ type Mode struct {
 	Skip string
 	// Auth is the authentication of the dashboard.
 	Auth Auth
-	// KeepsServiceAccount reports whether the head keeps the ServiceAccount of its user, and only the sidecar gets a token of Names.ServiceAccount.
+	// KeepsServiceAccount reports whether the head keeps the ServiceAccount of its user, and only the sidecar gets a token of
+	// Names.ServiceAccount.
 	KeepsServiceAccount bool
 	// MTLS reports whether the pods have certificates from Issuer.
 	MTLS   bool
@@ -76,8 +77,8 @@ func PlatformOf(served capability.Set) Platform {
 	return Platform{OpenShift: served.IsOpenShift(), OAuthServer: served.HasOAuth(), KubeRaySecures: served.KubeRaySecures()}
 }
 
-// Decide returns the mode of a cluster. The previous cluster is the stored one, or empty on creation. Pods that issue their own certificates
-// continue to do so, see issuerFor. A controller passes the same cluster for both.
+// Decide returns the mode of a cluster. The previous cluster is the stored one, or empty on creation. Pods that issue their own
+// certificates continue to do so, see issuerFor. A controller passes the same cluster for both.
 func Decide(settings config.RayCluster, platform Platform, cluster, previous Cluster) Mode {
 	switch {
 	case previous.Terminating():
@@ -129,8 +130,8 @@ func (m Mode) WithCertificatesOf(injected Injected) Mode {
 	return m
 }
 
-// issuerFor returns the issuer from the annotation, or else from the setting. Pods that issue their own certificates continue to do so; pods
-// with certificates from a Secret never issue their own.
+// issuerFor returns the issuer from the annotation, or else from the setting. Pods that issue their own certificates continue to do so;
+// pods with certificates from a Secret never issue their own.
 func issuerFor(desired Issuer, cluster, previous Cluster) Issuer {
 	if !desired.Valid() {
 		desired = IssuerOperator

@@ -99,7 +99,7 @@ func (c Cluster) DashboardHostLabel() string {
 // ClientHostLabel returns the first DNS label of the Ray client's host.
 func (c Cluster) ClientHostLabel() string { return routeHostLabel(c.Names().Client, c.Namespace()) }
 
-// routeHostLabel returns the label that an OpenShift router generates for a name, truncated to a valid and unique label.
+// routeHostLabel returns the first label of the host that OpenShift generates for a Route, truncated to a valid and unique label.
 func routeHostLabel(name, namespace string) string {
 	return names.Truncate(name+"-"+namespace, validation.DNS1123LabelMaxLength)
 }

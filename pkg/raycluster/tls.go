@@ -94,7 +94,8 @@ func (t TLS) InitContainer() *corev1ac.ContainerApplyConfiguration {
 }
 
 // securityContext returns the security context of the init container, which runs as the user of the Ray container. On OpenShift it sets
-// runAsNonRoot and runAsUser only if the Ray container does: the image runs as root, and SecurityContextConstraints may assign another user.
+// runAsNonRoot and runAsUser only if the Ray container does: the image runs as root, and SecurityContextConstraints may assign another
+// user.
 func (t TLS) securityContext() *corev1ac.SecurityContextApplyConfiguration {
 	security := resources.SidecarSecurity()
 	if !t.OpenShift {

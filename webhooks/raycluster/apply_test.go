@@ -12,8 +12,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// mergeApply merges a manifest into a stored object as server-side apply does: injected fields remain, because no applied manifest contains
-// them. Lists of named elements are merged by name if keyed is set, and otherwise replaced; versions of KubeRay's CRDs differ in this.
+// mergeApply merges a manifest into a stored object as server-side apply does, if the manifest omits no field that was applied before.
+// Lists of named elements are merged by name if keyed is set, and otherwise replaced; versions of KubeRay's CRDs differ in this.
 func mergeApply(stored, manifest any, keyed bool) any {
 	switch m := manifest.(type) {
 	case map[string]any:
@@ -96,8 +96,8 @@ func changedPaths(a, b any, at string) []string {
 // merges contains the list types of versions of KubeRay's CRD. With true, lists are merged by name.
 var merges = map[string]bool{"lists by name": true, "whole lists": false}
 
-// An apply of the SDK on an existing cluster changes only fields that the manifest changes, even with a newer version of the operator and
-// changed settings.
+// An apply of the SDK on an existing cluster changes only fields that the manifest changes, even with a newer version and other images of
+// the operator. A pod template that the manifest changes also gets the new images, and its cluster the new version annotation.
 func TestSDKApplyKeepsInjections(t *testing.T) {
 	const head, group = ".spec.headGroupSpec.template.spec", ".spec.workerGroupSpecs.0.template.spec"
 	for variant, s := range variants {

@@ -51,7 +51,7 @@ func comparedFields(container element, without ...string) element {
 	return compared
 }
 
-// fieldDefaults are the values of fields that equal an absent field.
+// fieldDefaults holds the default of fields by name. A field with its default equals an absent field.
 var fieldDefaults = map[string]any{
 	"protocol": "TCP", "readOnly": false, "optional": false, "defaultMode": int64(0o644), "apiVersion": "v1",
 	"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File", "recursiveReadOnly": "Disabled",

@@ -43,7 +43,7 @@ spec: {headGroupSpec: {rayStartParams: {}, template: {spec: {containers: []}}}}
 `
 )
 
-// onOpenShift returns settings with all features enabled.
+// onOpenShift returns settings for OpenShift with all features enabled.
 func onOpenShift() Settings {
 	c := config.DefaultRayCluster()
 	c.OAuthProxyImage, c.AuthProxyImage, c.CertGeneratorImage = "example.com/oauth:1", "example.com/proxy:1", "example.com/ubi:1"

@@ -14,8 +14,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// FuzzAdmission sends any JSON through the webhooks, as a creation and as an update. Nothing panics, patches change only injected elements
-// and are idempotent, and defaulted objects are accepted, except for errors that only the user can correct.
+// FuzzAdmission sends any JSON through the webhooks, as a creation and as an update. Nothing panics, patches change no fields of the
+// user and are idempotent, and defaulted objects are accepted, except for errors that only the user can correct.
 func FuzzAdmission(f *testing.F) {
 	for i, text := range []string{minimal, noHeadContainer, full, "metadata: {name: a}", "spec: {workerGroupSpecs: [{}, {template: {spec: {containers: [{}]}}}]}"} {
 		raw := mustMarshal(f, parse(f, text))
@@ -96,7 +96,7 @@ func applyPatch(t testing.TB, object, patch []byte) []byte {
 	return patched
 }
 
-// userFieldsOf returns an object without the elements that have names of injected ones.
+// userFieldsOf returns a normalized object without the fields that the webhook sets, and without elements with the names of injected ones.
 func userFieldsOf(t testing.TB, raw []byte) any {
 	t.Helper()
 	c, err := raycluster.Parse(raw)

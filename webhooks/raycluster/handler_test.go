@@ -40,7 +40,7 @@ func TestIgnoredClusters(t *testing.T) {
 			}
 		}
 	}
-	// A deletionTimestamp in a new cluster does not count; the API server removes it, but only after admission.
+	// A deletionTimestamp in a new cluster does not count; the API server removes it, but only after mutating admission.
 	if got := applyDefaults(t, onOpenShift(), parse(t, minimal, terminating), nil); !raycluster.View(got).HasHashedNames() {
 		t.Error("a deletionTimestamp in the request prevented the defaults")
 	}
@@ -70,7 +70,7 @@ func TestMalformedRequestsAreRejected(t *testing.T) {
 	}
 }
 
-// Values of unexpected types are not defaulted but rejected with the field, before the schema of the CRD is checked.
+// The mutating webhook does not change an object with a value of an unexpected type, and the validating webhook rejects it with the field.
 func TestShapeErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"{}":                        "metadata: Required value: must be an object",
@@ -117,7 +117,7 @@ func TestRequestsFailWithoutSettings(t *testing.T) {
 	}
 }
 
-// R4, [raycluster-4] [raycluster-32]: unset settings get defaults.
+// R4, [raycluster-4] [raycluster-32]: the settings are those of the component for the platform, with the ingress domain and the version.
 func TestSettings(t *testing.T) {
 	options := Options{
 		Settings: func(context.Context) (config.RayCluster, error) { return config.DefaultRayCluster(), nil },

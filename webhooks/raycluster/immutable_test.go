@@ -17,11 +17,11 @@ import (
 
 // variants are settings with different injections.
 var variants = map[string]Settings{
-	"OpenShift":             onOpenShift(),
-	"OpenShift, pods issue": onOpenShift().with(issuedByPod),
-	"plain":                 onOpenShift().with(plain),
-	"OpenShift, mTLS only":  onOpenShift().with(withoutOAuth),
-	"plain, sidecar only":   onOpenShift().with(plain).with(withoutMTLS),
+	"OpenShift":                     onOpenShift(),
+	"OpenShift, issued by the pods": onOpenShift().with(issuedByPod),
+	"plain":                         onOpenShift().with(plain),
+	"OpenShift, mTLS only":          onOpenShift().with(withoutOAuth),
+	"plain, sidecar only":           onOpenShift().with(plain).with(withoutMTLS),
 }
 
 // clusterWithWorkerGroups returns a cluster with an autoscaler and three worker groups.
@@ -51,7 +51,7 @@ func always(message string) func(string) string { return func(string) string { r
 
 func never(string) bool { return false }
 
-// injectedLists returns all lists with injected elements of the head and the worker groups.
+// injectedLists returns all lists with injected elements of the head, the worker groups and the autoscaler.
 func injectedLists(object map[string]any) []injectedList {
 	ofSidecar := func(name string) bool { return name != raycluster.VolumeCA && name != raycluster.VolumeServer }
 	ofVolumes := func(name string) string {
@@ -135,8 +135,9 @@ func storedClusters(t *testing.T, s Settings) map[string]map[string]any {
 	return all
 }
 
-// [raycluster-16] [raycluster-17] [raycluster-21] [raycluster-22] [raycluster-23] [R33]: a change of any single value in an injected element,
-// of the head, of any worker group or of the autoscaler, is rejected with field and message, and defaulting reverts it.
+// [raycluster-16] [raycluster-17] [raycluster-21] [raycluster-22] [raycluster-23] [R33]: an update of any single value, except names and
+// userFields, in an injected element of the head, a worker group or the autoscaler is rejected with field and message, and defaulting
+// reverts it.
 func TestInjectedValuesAreImmutable(t *testing.T) {
 	for variant, s := range variants {
 		for naming, stored := range storedClusters(t, s) {
@@ -227,7 +228,7 @@ func sortedNames(object map[string]any, list []string) []string {
 	return slices.Sorted(slices.Values(namesAt(object, list...)))
 }
 
-// Users may change their own elements in each group without warnings, and the injections stay unchanged.
+// Users may change their own elements in each worker group without warnings, and the injections stay unchanged.
 func TestUsersMayChangeTheirElements(t *testing.T) {
 	for variant, s := range variants {
 		for naming, stored := range storedClusters(t, s) {

@@ -31,7 +31,7 @@ func TestNothingIsInjectedIfPlatformKubeRaySecuresClusters(t *testing.T) {
 	if diff := cmp.Diff(copyOf(created, withPlatformFields), applyDefaults(t, s, copyOf(created, withPlatformFields), created)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	// Older versions of KubeRay do not set enableIngress.
+	// Older versions of KubeRay do not set enableIngress to false.
 	expectAllowed(t, s, copyOf(created, put(true, "spec", "headGroupSpec", "enableIngress")), created)
 	for _, field := range []string{"authOptions", "tlsOptions", "networkPolicy"} {
 		expectAllowed(t, s, copyOf(created, put(map[string]any{"mode": "token", "enabled": true}, "spec", field)), created)
@@ -39,7 +39,7 @@ func TestNothingIsInjectedIfPlatformKubeRaySecuresClusters(t *testing.T) {
 }
 
 // An update removes injections from a stored cluster, even if the template is unchanged: a head with two proxies on one port never becomes
-// ready. The elements are injected again after KubeRay is removed and the head template changes.
+// ready. The elements are injected again after the platform's KubeRay is removed and the head template changes.
 func TestUpdateRemovesInjectionsForPlatformKubeRay(t *testing.T) {
 	for name, s := range map[string]Settings{
 		"OpenShift": onOpenShift(), "issued by the pods": onOpenShift().with(issuedByPod), "not on OpenShift": onOpenShift().with(plain),

@@ -31,11 +31,11 @@ func TestEditKeepsOtherListElements(t *testing.T) {
 		"dropElements removes a list that becomes empty": {
 			"{a: [{name: x}]}", func(o map[string]any) { dropElements(o, "a", func(f element) bool { return f["name"] == "x" }) }, "{}",
 		},
-		"upsert merges by name": {
+		"upsert replaces an element of the same name": {
 			"{a: [{name: x}]}", func(o map[string]any) { upsert(o, "a", element{"name": "x", "value": "1"}) },
 			"{a: [{name: x, value: '1'}]}",
 		},
-		"upsert keeps other fields": {
+		"upsert keeps an equal element with a default value": {
 			"{a: [{name: x, readOnly: false}]}", func(o map[string]any) { upsert(o, "a", element{"name": "x"}) }, "{a: [{name: x, readOnly: false}]}",
 		},
 		"upsert removes duplicates": {

@@ -60,7 +60,7 @@ func (g *group) containers() []any {
 type plan struct {
 	settings Settings
 	mode     raycluster.Mode
-	// cluster is the submitted object, old the stored one; empty on creation.
+	// cluster is the submitted object, old the stored one, which is empty on creation.
 	cluster, old raycluster.Cluster
 	names        raycluster.Names
 	groups       []*group

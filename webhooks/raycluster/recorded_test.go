@@ -19,7 +19,8 @@ import (
 // script replaces the script of an init container in a recording.
 const script = "<script>"
 
-// differences returns the semantic differences of two objects as "path: old -> new". Elements of lists are compared by name.
+// differences returns the semantic differences of two objects as "path: old -> new". Elements of lists are compared by name, or by index
+// without a name. A script in the old object equals any value.
 func differences(path string, oldValue, newValue any) []string {
 	switch o := oldValue.(type) {
 	case map[string]any:
@@ -105,7 +106,7 @@ func recordedSettings(name string) Settings {
 	return s
 }
 
-// initContainerDifferences are the differences of each init container from the recordings [R15] [R16].
+// initContainerDifferences returns the differences of an init container from the recordings [R15] [R16].
 func initContainerDifferences(pod, user string) []string {
 	at := pod + ".initContainers.create-cert."
 	lines := []string{
@@ -117,7 +118,7 @@ func initContainerDifferences(pod, user string) []string {
 
 const asRayUser = " runAsNonRoot:true runAsUser:1000"
 
-// The recordings of the CodeFlare operator with IssuerPod: each difference fixes a defect.
+// With IssuerPod, a new cluster differs from the recordings of the CodeFlare operator only in these fields. Each difference fixes a defect.
 func TestRecordedInjectionsMatch(t *testing.T) {
 	head, small, big := ".spec.headGroupSpec.template.spec", ".spec.workerGroupSpecs.0.template.spec", ".spec.workerGroupSpecs.1.template.spec"
 	sidecar, cookie := head+".containers.oauth-proxy.", "valueFrom:map[secretKeyRef:map[key:cookie_secret name:board-oauth-config-69f83c01]]]"
@@ -151,7 +152,7 @@ func TestRecordedInjectionsMatch(t *testing.T) {
 	}
 }
 
-// By default the certificates come from Secrets: only these paths differ from the recordings.
+// By default the certificates come from Secrets: only these paths differ from those with IssuerPod.
 func TestDefaultsDifferFromCodeFlareOperator(t *testing.T) {
 	defaulted := func(s Settings) any {
 		return wrapScalars(normalize(applyDefaults(t, s, recording(t, "openshift-oauth-mtls", "input.yaml"), nil)))
@@ -189,8 +190,8 @@ func signCommand(names string) []any {
 		`openssl x509 -req -CA ca.crt -CAkey ca.key -in server.csr -out server.crt -days 365 -CAcreateserial -extfile domain.ext`}
 }
 
-// releases are the names that heads sign: in releases since 1.0, in older ones with and without a client route, and in early releases of
-// this operator.
+// releases contains the additional names that heads sign: in releases of the CodeFlare operator since 1.0 with and without a domain, in
+// older ones without and with a client route, and in early releases of this operator.
 var releases = map[string]struct {
 	names  string
 	spaced bool
@@ -261,7 +262,7 @@ func expectKeptUntilChanged(t *testing.T, s Settings, stored map[string]any, leg
 		t.Errorf("a changed template has an unexpected create-cert or naming scheme: %v", certificate)
 	}
 	if s.OAuth && raycluster.View(stored).Injected().HasTokenVolume || s.OAuth != raycluster.View(changed).Injected().HasTokenVolume {
-		t.Error("want a token for the sidecar only if OAuth is enabled")
+		t.Error("want no token volume in the stored template, and one in the changed template only if OAuth is enabled")
 	}
 	foreign := signCommand(`\nDNS.5 = rayclient-other-ns.old.example.com\nDNS.6 = other-head-svc.ns.svc`)
 	for description, change := range map[string]func(map[string]any){

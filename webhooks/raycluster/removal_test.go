@@ -40,7 +40,7 @@ func withVersion(object map[string]any) {
 	put("0.0.0", "metadata", "annotations", raycluster.AnnotationVersion)(object)
 }
 
-// [R28] With a feature disabled, an update that recreates the head removes its injections and keeps the user's elements. Any other update
+// [R28] An update that recreates the head removes the injections of disabled features and keeps the user's elements. An update of labels
 // keeps all injections.
 func TestDisabledInjectionsAreRemoved(t *testing.T) {
 	withoutAll := func(s *Settings) { withoutOAuth(s); withoutMTLS(s) }
@@ -76,7 +76,7 @@ func TestDisabledInjectionsAreRemoved(t *testing.T) {
 	}
 }
 
-// Elements of the user with the name of an injected element are kept.
+// While the features are disabled, elements of the user with the name of an injected element are kept.
 func TestForeignElementsWithInjectedNamesAreKept(t *testing.T) {
 	const own = `
 metadata: {name: c, namespace: team}

@@ -24,16 +24,16 @@ const (
 	variablesImmutable      = "RAY_TLS related environment variables are immutable: leave them as the operator sets them"
 	volumesImmutable        = "ca-vol and server-cert Secret volumes are immutable: leave them as the operator sets them"
 	mountsImmutable         = "ca-vol and server-cert volume mounts are immutable: leave them as the operator sets them"
-	autoscalerImmutable     = "the fields with which the autoscaler reaches Ray and Kubernetes are immutable: leave them as the operator sets them"
-	versionImmutable        = "selects the names of objects that exist already, so it cannot be set or removed: recreate the RayCluster"
 )
 
 // Other messages.
 const (
-	noContainer   = "the first container must be the Ray container: add it"
-	sidecarFirst  = "the first container must be the Ray container: put it before "
-	kubeRayDenied = "the setting raycluster.kubeRaySecurity of the operator denies it: remove the field, and the operator secures the cluster"
-	unknownIssuer = `must be "operator", "cert-manager" or "pod": remove the annotation to use the setting of the operator`
+	autoscalerImmutable = "the fields with which the autoscaler reaches Ray and Kubernetes are immutable: leave them as the operator sets them"
+	versionImmutable    = "selects the names of objects that exist already, so it cannot be set or removed: recreate the RayCluster"
+	noContainer         = "the first container must be the Ray container: add it"
+	sidecarFirst        = "the first container must be the Ray container: put it before "
+	kubeRayDenied       = "the setting raycluster.kubeRaySecurity of the operator denies it: remove the field, and the operator secures the cluster"
+	unknownIssuer       = `must be "operator", "cert-manager" or "pod": remove the annotation to use the setting of the operator`
 )
 
 // violations returns the invalid fields of a cluster and its differences from the plan; of a new cluster, only those of the sidecar.
@@ -75,7 +75,7 @@ type specValidator struct {
 
 func (v *specValidator) add(err *field.Error) { v.errs = append(v.errs, err) }
 
-// toFieldPath returns the path with indexes as names, as in a.0 instead of a[0], which clients expect.
+// toFieldPath returns the path with indexes as names: clients expect a.0 instead of a[0].
 func toFieldPath(p fieldPath) *field.Path { return field.NewPath(p[0], p[1:]...) }
 
 // validateIngress rejects KubeRay's own Ingress. It accepts a stored field, because the finalizers of such a cluster must be changeable.

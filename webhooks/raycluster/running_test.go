@@ -13,7 +13,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// [R28] [R29] Injections change only when the head pods are recreated: a template must not differ from the running pods.
+// [R28] [R29] An update that does not recreate the head pods neither adds nor removes certificates, because pods with and without
+// certificates cannot communicate. It may add a sidecar, but does not remove one.
 func TestTemplatesOfRunningClusters(t *testing.T) {
 	s := onOpenShift()
 	label, token := put("x", "metadata", "labels", "a"), func(o map[string]any) {
@@ -66,8 +67,8 @@ func TestTemplatesOfRunningClusters(t *testing.T) {
 	}
 }
 
-// [R29] Fields by which KubeRay's security replaces that of the operator cause a warning, or are rejected if an administrator denies them;
-// stored fields are accepted.
+// [R29] Newly set fields by which KubeRay secures a cluster cause a warning, unless an administrator trusts KubeRay, and are rejected if an
+// administrator denies them. Stored fields are accepted without a warning.
 func TestSecurityOfKubeRayCausesWarning(t *testing.T) {
 	deny := func(s *Settings) { s.KubeRaySecurity = config.KubeRaySecurityDeny }
 	for field, change := range map[string]func(map[string]any){
@@ -151,15 +152,15 @@ func TestSidecarUsesDeclaredDashboardPort(t *testing.T) {
 			text, err := json.Marshal(listAt(o, "spec", "headGroupSpec", "template", "spec", "containers")[1])
 			return err == nil && strings.Contains(string(text), ":"+port)
 		}
-		legacyCluster := applyDefaults(t, s, parse(t, minimal), nil)
-		if !usesPort(legacyCluster, "8265") || !usesPort(applyDefaults(t, s, copyOf(parse(t, minimal), declarePort), nil), "8266") {
+		stored := applyDefaults(t, s, parse(t, minimal), nil)
+		if !usesPort(stored, "8265") || !usesPort(applyDefaults(t, s, copyOf(parse(t, minimal), declarePort), nil), "8266") {
 			t.Errorf("%s: the sidecar does not use the default or the declared port", name)
 		}
-		declarePort(legacyCluster)
-		if kept := applyDefaults(t, s, copyOf(legacyCluster, put("x", "metadata", "labels", "a")), legacyCluster); !usesPort(kept, "8265") {
+		declarePort(stored)
+		if kept := applyDefaults(t, s, copyOf(stored, put("x", "metadata", "labels", "a")), stored); !usesPort(kept, "8265") {
 			t.Errorf("%s: the template of a running cluster was changed", name)
 		}
-		if changed := applyDefaults(t, s, copyOf(legacyCluster, changedHead), legacyCluster); !usesPort(changed, "8266") {
+		if changed := applyDefaults(t, s, copyOf(stored, changedHead), stored); !usesPort(changed, "8266") {
 			t.Errorf("%s: a changed template keeps the sidecar with the fixed port", name)
 		}
 	}

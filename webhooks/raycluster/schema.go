@@ -48,8 +48,8 @@ var typeMessages = map[reflect.Kind]string{
 	reflect.Struct: "must be an object", reflect.Map: "must be an object", reflect.Slice: "must be a list", reflect.String: "must be a string",
 }
 
-// shapeErrors returns an error for the first value of a wrong type on the path to injected elements, because the mutating webhook
-// would ignore such values. The schema of the CRD rejects them too, but only after the mutating webhooks.
+// shapeErrors returns an error for missing metadata, or for the first value of a wrong type on the path to injected elements, because the
+// mutating webhook would ignore such values. The schema of the CRD rejects them too, but only after the mutating webhooks.
 func shapeErrors(c raycluster.Cluster) field.ErrorList {
 	if c.Object()["metadata"] == nil {
 		return field.ErrorList{field.Required(field.NewPath("metadata"), typeMessages[reflect.Struct])}

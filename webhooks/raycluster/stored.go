@@ -119,8 +119,8 @@ func (p *plan) isLegacySidecar(stored element) bool {
 // signedNames matches the additional names that a head signs for itself. Early releases of the CodeFlare operator had only one of the two.
 var signedNames = regexp.MustCompile(`\\nDNS\.[56] = ([-a-z0-9.]*)`)
 
-// isKnownInitContainer reports whether an init container was injected into the group, possibly with another domain, or by the CodeFlare
-// operator, which set no security context.
+// isKnownInitContainer reports whether this operator, or the CodeFlare operator, which set no security context, injected an init container
+// into the group, possibly with another image or domain.
 func (p *plan) isKnownInitContainer(stored element, g *group) bool {
 	security, issuedByPod := stored["securityContext"], p.mode.Issuer == raycluster.IssuerPod
 	switch {

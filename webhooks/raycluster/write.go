@@ -41,7 +41,7 @@ func (p *plan) writeVersion(object map[string]any, version string) {
 // only their names: users may have a container or volume of the same name.
 func (p *plan) removeInjected(g *group, pod map[string]any) {
 	managed := p.cluster.Managed()
-	volumes := nested.List(pod, "volumes") // as submitted, because HasVolume compares volumes with each other
+	volumes := nested.List(pod, "volumes") // as submitted: Sidecar and HasVolume need all volumes of the pod
 	keep := namesOf(slices.Concat([]element{g.sidecar}, g.sidecarVolumes, g.volumes))
 	dropElements(pod, "containers", func(c element) bool {
 		return managed.Sidecar(c, volumes).UsesSidecar() && !slices.Contains(keep, nested.String(c, "name"))

@@ -39,7 +39,7 @@ const (
 	authKnown
 )
 
-// auth is the observed Auth. Its fields are exported because it is compared by reflection.
+// auth is the observed Auth. Its fields are exported, because equality.Semantic.DeepEqual panics on unexported fields.
 type auth struct {
 	State   authState
 	Groups  groups
@@ -139,7 +139,7 @@ func (r *Report) State() (status metav1.ConditionStatus, reason, message string)
 		return "", "", ""
 	case authNotServed:
 		return metav1.ConditionFalse, ReasonAuthAPIMissing, "No group has access through namespaces, because the cluster does not serve " +
-			auths.GroupResource().String() + ": install the operator of the platform, or switch namespace RBAC off with ENABLE_NAMESPACE_RBAC=false"
+			auths.GroupResource().String() + ": install the platform operator, or switch namespace RBAC off with ENABLE_NAMESPACE_RBAC=false"
 	case authMissing:
 		return metav1.ConditionFalse, ReasonAuthMissing, "No group has access through namespaces, because there is no Auth " + authName +
 			": check that the platform operator, which creates it, is running"

@@ -121,7 +121,7 @@ func (r *namespaceReconciler) enqueueNamespaces() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, mlflow client.Object) []reconcile.Request {
 		list := objectmeta.NewList(namespaceKind)
 		if err := r.namespaces.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Listing the namespaces with the workspace label")
+			ctrl.LoggerFrom(ctx).Error(err, "Failed to list the namespaces with the workspace label")
 			return nil
 		}
 		var requests []reconcile.Request

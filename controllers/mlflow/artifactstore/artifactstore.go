@@ -1,5 +1,5 @@
-// Package artifactstore reconciles the status of MLflowConfigs. MLflow servers ignore an MLflowConfig whose Secret is missing or names
-// no bucket, and write to the shared bucket of the server; a condition reports this case.
+// Package artifactstore reconciles the status of MLflowConfigs. If a Secret of an MLflowConfig is missing or names no bucket, the MLflow
+// server writes to its own bucket, which all workspaces share; a condition reports this case.
 package artifactstore
 
 import (
@@ -80,18 +80,18 @@ var secretContent = map[string]string{artifactSecret: "artifacts", archiveSecret
 
 func (r *configReconciler) report(ctx context.Context, config *mlflowconfigv1.MLflowConfig) error {
 	var refs []reference.Reference
-	var names []string
+	var messages []string
 	for _, name := range []string{config.Spec.ArtifactRootSecret, config.Spec.ArchiveRootSecret} {
 		if name != "" {
-			refs, names = append(refs, reference.Reference{Kind: reference.Secret, Name: name, Keys: []string{bucketKey}, NonEmpty: true}), append(names, "Secret "+name+" names a bucket")
+			refs, messages = append(refs, reference.Reference{Kind: reference.Secret, Name: name, Keys: []string{bucketKey}, NonEmpty: true}), append(messages, "Secret "+name+" names a bucket")
 		}
 	}
 	resolved, err := r.references.Resolve(ctx, config.Namespace, refs)
 	if err != nil {
 		return err
 	}
-	status, reason, message := metav1.ConditionTrue, ReasonFound, strings.Join(names, "; ")
-	if len(names) == 0 {
+	status, reason, message := metav1.ConditionTrue, ReasonFound, strings.Join(messages, "; ")
+	if len(messages) == 0 {
 		message = "No Secret is configured; artifacts and archived traces go to the buckets of the server"
 	}
 	if len(resolved.Missing) > 0 {

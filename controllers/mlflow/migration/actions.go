@@ -114,14 +114,14 @@ func replaceJob(f *Facts) Decision {
 	if f.Force != "" {
 		reason = ReasonForceMigrationRestart
 	}
-	return deleteJobDecision(f, f.Observed.Job, reason, f.withTrigger("Deleted migration Job %s, which never started, to create it again", f.Observed.Job.Name))
+	return deleteJobDecision(f, f.Observed.Job, reason, f.withTrigger("Deleted migration Job %s, whose program is not running, to create it again", f.Observed.Job.Name))
 }
 
 // deleteOtherJob deletes a Job that blocks the desired one. The result of a deleted MLflow's Job does not apply: its stores may differ,
 // and a migration without changes takes seconds.
 func deleteOtherJob(f *Facts) Decision {
 	other := f.idleOther()
-	text := f.withTrigger("Deleted migration Job %s, which never started,", other.description())
+	text := f.withTrigger("Deleted migration Job %s, whose program is not running,", other.description())
 	if other.Phase != JobRunning {
 		text = f.withTrigger("Deleted finished migration Job %s", other.description())
 	}

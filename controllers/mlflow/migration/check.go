@@ -55,9 +55,9 @@ var checkRules = []migrationRule{
 		whenCheckJobExists(func(_ *Facts, c *JobState) bool { return c.Phase == JobFailed }), repeatCheck},
 	{"the check runs",
 		whenCheckJobExists(func(*Facts, *JobState) bool { return true }), awaitCheck},
-	{"the server runs and nothing is checked",
+	{"the server runs and no check Job exists",
 		(*Facts).needsCheck, createCheck},
-	{"the check found the schema of the image",
+	{"the check found the database up to date",
 		func(f *Facts) bool { return f.upToDate() }, recordUpToDate},
 }
 
@@ -105,9 +105,9 @@ func repeatCheck(f *Facts) Decision {
 	return deleteCheckDecision(f, ReasonMigrationCheckFailed, text)
 }
 
-// checkFailureMessage names no attempt, so that a repeated failure causes no status write.
+// checkFailureMessage does not number the attempts, so that a repeated failure causes no status write.
 func (f *Facts) checkFailureMessage() string {
-	return fmt.Sprintf("The server was not stopped, because the check of image %s and the databases before the migration failed: %s.",
+	return fmt.Sprintf("The server was not stopped, because the pre-migration check of image %s and the databases failed: %s.",
 		f.Image, strings.TrimSuffix(f.Observed.Check.Failure.Message, "."))
 }
 

@@ -14,7 +14,7 @@ func serverRunning(f *Facts) {
 	f.Observed.ServerEnabled, f.Observed.ServerReady, f.Observed.DatabaseUsers, f.Observed.ScaledDown = true, true, 1, false
 }
 
-// check adds a check Job for the migration that the facts request so far.
+// check adds a check Job for the requested migration. Changes that follow it may make the Job outdated.
 func check(phase jobPhase, changes ...func(*JobState)) change {
 	return func(f *Facts) {
 		c := jobState("mlflow-migration-check", phase)
@@ -47,12 +47,12 @@ var withOtherImage = func(f *Facts) {
 
 // checkCases are the cases with a running server or a check Job.
 var checkCases = []ruleCase{
-	{"the server runs and nothing is checked", upgrade(), "the server runs and nothing is checked", KeepRunning, StepCreateCheckJob, ReasonMigrationChecking, "before the server is stopped", "", JobPollInterval},
-	{"Jobs of CronJobs run while nothing is checked", upgrade(cronJobsActive, cronJobRun(started)), "the server runs and nothing is checked", KeepRunning, StepCreateCheckJob, ReasonMigrationChecking, "", "", JobPollInterval},
-	{"a forced migration is checked before the previous Job is deleted", upgrade(withForce("a"), job(JobSucceeded), withOutcome(done)), "the server runs and nothing is checked", KeepRunning, StepCreateCheckJob,
+	{"the server runs and no check Job exists", upgrade(), "the server runs and no check Job exists", KeepRunning, StepCreateCheckJob, ReasonMigrationChecking, "before the server is stopped", "", JobPollInterval},
+	{"Jobs of CronJobs run, and no check Job exists", upgrade(cronJobsActive, cronJobRun(started)), "the server runs and no check Job exists", KeepRunning, StepCreateCheckJob, ReasonMigrationChecking, "", "", JobPollInterval},
+	{"a forced migration is checked before the previous Job is deleted", upgrade(withForce("a"), job(JobSucceeded), withOutcome(done)), "the server runs and no check Job exists", KeepRunning, StepCreateCheckJob,
 		ReasonMigrationChecking, "", "", JobPollInterval},
 	{"a rollout is pending for other stores, and the server runs", factsOf(serverRunning, withOutcome(pending, func(r *mlflowv1.MigrationStatus) { r.Stores = "there" })),
-		"the server runs and nothing is checked", KeepRunning, StepCreateCheckJob, ReasonMigrationChecking, "", "", JobPollInterval},
+		"the server runs and no check Job exists", KeepRunning, StepCreateCheckJob, ReasonMigrationChecking, "", "", JobPollInterval},
 	{"the check runs", upgrade(check(JobRunning, started)), "the check runs", KeepRunning, StepNone, ReasonMigrationChecking, "Waiting for check Job mlflow-migration-check to finish", "", JobPollInterval},
 	{"the image of the check cannot be pulled", upgrade(check(JobRunning, withCause("no such image"))), "the check runs", KeepRunning, StepNone, ReasonMigrationCheckFailed,
 		"check Job mlflow-migration-check does not succeed: no such image", "", JobPollInterval},
@@ -72,7 +72,7 @@ var checkCases = []ruleCase{
 		"The server and the CronJobs do not change, because the database is newer than image mlflow:v3: it broke; status.version is 3.18.0", "", 0},
 	{"mode Always refuses the downgrade again in later reconciles", upgrade(withVersion("3.14.0"), always, withOutcome(done), withCondition(metav1.ConditionFalse, ReasonDowngradeRefused, 2), check(JobFailed, terminal, exitCode(17))),
 		"the database is newer than the image", KeepRunning, StepNone, ReasonDowngradeRefused, "because the database is newer than image mlflow:v3", "", 0},
-	{"another image has the same schema", upgrade(withOtherImage, check(JobSucceeded, reportedSchema("same", "same"))), "the check found the schema of the image", RunAsSpecified, StepNone,
+	{"another image has the same schema", upgrade(withOtherImage, check(JobSucceeded, reportedSchema("same", "same"))), "the check found the database up to date", RunAsSpecified, StepNone,
 		ReasonMigrationRunning, "The database is migrated to version 3.18.0; waiting", pending, 0},
 	{"another image has a newer schema", upgrade(withOtherImage, check(JobSucceeded, reportedSchema("new", "old"))), "pods still use the database", ScaleToZero, StepNone,
 		ReasonMigrationScalingDown, "because the image differs", "", ShortRequeue},
@@ -80,7 +80,7 @@ var checkCases = []ruleCase{
 	{"mode Always migrates an up-to-date database", upgrade(always, check(JobSucceeded, reportedSchema("same", "same"))), "pods still use the database", ScaleToZero, StepNone,
 		ReasonMigrationScalingDown, "", "", ShortRequeue},
 	{"the check failed permanently", upgrade(check(JobFailed, terminal)), "the check failed permanently", KeepRunning, StepNone, ReasonMigrationCheckFailed,
-		"The server was not stopped, because the check of image mlflow:v3 and the databases before the migration failed: it broke. Correct spec.image", "", 0},
+		"The server was not stopped, because the pre-migration check of image mlflow:v3 and the databases failed: it broke. Correct spec.image", "", 0},
 	{"the check failed", upgrade(check(JobFailed)), "the check failed and is repeated", KeepRunning, StepNone, ReasonMigrationCheckFailed, "failed: it broke. It is repeated", "", failureRetryDelay / 2},
 	{"the check failed, and the retry delay has passed", upgrade(check(JobFailed, retryDue)), "the check failed and is repeated", KeepRunning, StepDeleteJob, ReasonMigrationCheckFailed, "failed: it broke. It is repeated", "", fallbackRequeue},
 	{"a change of the spec withdraws the request", factsOf(withVersion("3.14.0"), serverRunning, withCondition(unknown, ReasonMigrationCheckFailed, 1)), "nothing is requested",

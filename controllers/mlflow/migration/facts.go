@@ -42,8 +42,8 @@ type Facts struct {
 type Workloads struct {
 	// Job is the Job named Facts.JobName that the MLflow controls, or nil.
 	Job *JobState
-	// OtherJobs holds the unfinished Jobs with other names, and the orphaned Jobs of a deleted MLflow: unfinished ones of any
-	// name, and a finished one named Facts.JobName.
+	// OtherJobs holds the unfinished migration Jobs with other names, and the orphaned migration Jobs of a deleted MLflow: unfinished ones
+	// of any name, and a finished one named Facts.JobName.
 	OtherJobs []JobState
 	// ServerEnabled is true if the Deployment of the tracking server is controlled by the MLflow, desires replicas and is not terminating.
 	ServerEnabled bool
@@ -87,9 +87,9 @@ type JobState struct {
 	Name  string
 	UID   types.UID
 	Phase jobPhase
-	// Managed is true if the Job has the operator label, so that it is watched. Jobs of the legacy operator have none.
+	// Managed is true if the Job has the operator label, so that it is watched. Jobs of CronJobs and of the legacy operator do not have it.
 	Managed bool
-	// Orphaned is true if the Job belonged to a deleted MLflow of the same name. Such a Job causes no event.
+	// Orphaned is true if the Job belonged to a deleted MLflow of the same name. Without an owner reference such a Job causes no event.
 	Orphaned bool
 	// Terminating is true if the Job has a deletionTimestamp.
 	Terminating bool
@@ -101,11 +101,11 @@ type JobState struct {
 	ExitCode    int32
 	// Started is true if a pod of the unfinished Job has started the program. Failed pods of a migration Job do not count.
 	Started bool
-	// StartedAt is the creation time of the Job. For a started Job of a CronJob it is the start time.
+	// StartedAt is the creation time of the Job. For a Job of a CronJob it is status.startTime, if that is set.
 	StartedAt time.Time
 	FailedAt  time.Time
 	Failure   Failure
-	// Cause is why the pods of the Job do not run or the last attempt failed, or empty.
+	// Cause is why the pods of the Job do not run or the last attempt failed, or empty. For a Job of a CronJob it also names the pods.
 	Cause string
 }
 
@@ -188,8 +188,9 @@ func (f *Facts) hasLegacyFailure() bool {
 	return f.Record.Outcome == "" && f.hasReason(ReasonMigrationFailed)
 }
 
-// satisfiesRequest reports whether a finished Job is the requested migration. If imageChanged, the Job must have the new image. A forced
-// Job must match the annotation: by the hash, or without a hash by the reason of the condition, as in the legacy operator.
+// satisfiesRequest reports whether a finished Job is the requested migration. If imageChanged, the Job must have the new image. With the
+// force annotation, the Job must match the annotation: by the hash, or without a hash by the reason of the condition, as in the legacy
+// operator. A Job that the record names then counts only during the rollout.
 func (f *Facts) satisfiesRequest(j *JobState) bool {
 	recorded := string(j.UID) == f.Record.JobUID
 	switch {

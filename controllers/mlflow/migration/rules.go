@@ -171,7 +171,7 @@ var jobRules = []migrationRule{
 		func(f *Facts) bool { return f.jobFinished() }, recordSuccess},
 	{"the legacy operator recorded a permanent failure",
 		func(f *Facts) bool { return f.Force == "" && f.hasLegacyFailure() }, keepFailure},
-	{"the Job differs from the desired Job and never started",
+	{"the Job differs from the desired Job, and its program is not running",
 		func(f *Facts) bool { return f.Observed.Job != nil && f.isSuperseded(f.Observed.Job) }, replaceJob},
 	{"a Job of another generation, or of an earlier MLflow, is idle",
 		func(f *Facts) bool { return f.Observed.Job == nil && f.idleOther() != nil }, deleteOtherJob},
@@ -199,12 +199,13 @@ func (f *Facts) changedSinceFailure() bool {
 	return f.Record.Outcome == mlflowv1.MigrationFailed && !f.failureHolds()
 }
 
-// isSuperseded reports whether a Job that has not started has another image or predates the force annotation. Such a Job may never start.
+// isSuperseded reports whether a Job whose program is not running has another image or predates the force annotation. Such a Job may never
+// start.
 func (f *Facts) isSuperseded(j *JobState) bool {
 	return !j.Started && (j.Image != f.Image || f.Force != "" && j.RequestHash != f.Force)
 }
 
-// idleOther returns one of OtherJobs that has not started and is not terminating, or nil.
+// idleOther returns one of OtherJobs whose program is not running and that is not terminating, or nil.
 func (f *Facts) idleOther() *JobState {
 	i := slices.IndexFunc(f.Observed.OtherJobs, func(j JobState) bool { return !j.Terminating && !j.inProgress() })
 	if i < 0 {
@@ -224,7 +225,8 @@ func (f *Facts) removableCronJobRun() *JobState {
 	return &f.Observed.CronJobRuns[i]
 }
 
-// deletionRequeue returns the pause after a Job is deleted. An orphaned Job, or one of the legacy operator, causes no event.
+// deletionRequeue returns the pause after a Job is deleted. A Job of a CronJob or of the legacy operator causes no event, and an orphaned
+// Job may cause none.
 func deletionRequeue(j *JobState) time.Duration {
 	if j.Managed && !j.Orphaned {
 		return fallbackRequeue

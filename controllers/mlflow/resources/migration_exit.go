@@ -9,7 +9,8 @@ import (
 )
 
 // ImageReport is the result of the migration program. MLflow and Schema are the version and the newest schema revision of its image.
-// Database is the schema revision of the databases or of one that differs, and Cause is a key of causeTexts. Unknown fields are empty.
+// Database is the schema revision of a database that differs from Schema, or else Schema, and Cause is a key of causeTexts. Unknown fields
+// are empty.
 type ImageReport struct{ MLflow, Schema, Database, Cause string }
 
 var reportPattern = regexp.MustCompile(`(?:^|\n)mlflow=(-|[0-9][0-9A-Za-z.-]{0,31}) schema=(-|[0-9A-Za-z_]{1,32}) database=(-|[0-9A-Za-z_]{1,32})(?: cause=(-|[a-z]{1,32}))?$`)

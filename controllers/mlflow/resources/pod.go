@@ -66,7 +66,7 @@ func containerSecurity(m *mlflowv1.MLflow) *corev1ac.SecurityContextApplyConfigu
 }
 
 // resourcesWithDefaults returns the resources of the spec, with a default for each request and limit that is not set. It omits a default with
-// which a request would exceed its limit. An empty block gets no defaults.
+// which a request would exceed its limit. Resources without requests and limits get no defaults.
 func resourcesWithDefaults(spec *corev1.ResourceRequirements, defaults *corev1ac.ResourceRequirementsApplyConfiguration,
 ) *corev1ac.ResourceRequirementsApplyConfiguration {
 	if spec == nil {

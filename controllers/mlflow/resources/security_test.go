@@ -263,14 +263,19 @@ func TestGarbageCollectionTrustsServer(t *testing.T) {
 		}
 	})
 	t.Run("the private key is not mounted", func(t *testing.T) {
+		secrets := 0
 		for _, v := range jobPod(t, mlflowtest.MLflow(mlflowtest.WithGarbageCollection), platformInputs["plain"], "mlflow-gc").Volumes {
 			if v.Secret == nil {
 				continue
 			}
+			secrets++
 			want := []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}}
 			if diff := cmp.Diff(want, v.Secret.Items); diff != "" || !*v.Secret.Optional {
 				t.Errorf("volume %s, optional %v (-want +got):\n%s", v.Name, v.Secret.Optional, diff)
 			}
+		}
+		if secrets != 1 {
+			t.Errorf("got %d volumes with a Secret, want one with the CA", secrets)
 		}
 	})
 	t.Run("trace archival needs no CA of the server", func(t *testing.T) {

@@ -202,7 +202,8 @@ func archivesToFiles(m *mlflowv1.MLflow) bool {
 
 var schemePattern = regexp.MustCompile(`^([a-zA-Z][a-zA-Z0-9+.-]*):`)
 
-// isFile reports whether MLflow treats a location as a local path: without a scheme, or with the scheme file in any case.
+// isFile reports whether MLflow treats a location as a local path: without a scheme, or with the case-insensitive scheme file. It returns
+// false for "".
 func isFile(location string) bool {
 	scheme := schemePattern.FindStringSubmatch(location)
 	return location != "" && (scheme == nil || strings.EqualFold(scheme[1], "file"))

@@ -149,9 +149,8 @@ func (r *reconciliation) reportRootChange(root certs.Root) {
 	}
 }
 
-// loadForeignCA returns the CA of a foreign Secret, or nil after an Event if it is not usable.
+// loadForeignCA returns the CA of a foreign Secret, or nil if the CA is not usable, which it reports once in an Event.
 func (r *reconciliation) loadForeignCA(live *corev1.Secret) *certs.Root {
-	_, known := r.memory.secrets[live.Name]
 	root, err := certs.LoadRoot(live.Data, r.now)
 	r.warnOnce("unusable CA", err != nil, reasonNotUsable,
 		"Secret %s was not created by this operator and cannot be used: %v; fix it, or delete it so that the operator creates one",
@@ -161,9 +160,8 @@ func (r *reconciliation) loadForeignCA(live *corev1.Secret) *certs.Root {
 		r.memory.remove(live.Name)
 		return nil
 	}
-	if remaining := root.Expires.Sub(r.now); !known && remaining < expiryWarning {
-		r.recordEvent(corev1.EventTypeWarning, reasonExpiring, "the CA in Secret %s, which was not created by this operator, expires at %s: renew it", live.Name, root.Expires.Format(time.RFC3339))
-	}
+	r.warnOnce("expiring CA", root.Expires.Sub(r.now) < expiryWarning, reasonExpiring,
+		"the CA in Secret %s, which was not created by this operator, expires at %s: renew it", live.Name, root.Expires.Format(time.RFC3339))
 	hash := hashContent(root.Data[raycluster.KeyCACert])
 	r.memory.store(live.Name, secretState{role: roleAuthority, foreign: true, checkAt: r.now.Add(foreignRecheck), expiresAt: root.Expires, authorityHash: hash})
 	return &root

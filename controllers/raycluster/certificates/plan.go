@@ -24,7 +24,8 @@ const (
 	leafLifetime = 365 * 24 * time.Hour
 	// authorityLifetime exceeds the lifetime of all certificates that the CA signs, see certs.Root.
 	authorityLifetime = 3 * leafLifetime
-	// maxAddresses limits the size of a certificate: Ray's TLS library rejects chains of more than 100 kB, and an address takes up to 41 bytes.
+	// maxAddresses limits the size of a certificate: Ray's TLS library rejects chains of more than 100 kB. An IPv6 address takes 18 bytes,
+	// and an IPv4 address, which is also added as a DNS name, up to 23 bytes.
 	maxAddresses = 2048
 	// proxyAuthority is the common name of the CA that signs one proxy certificate. The key of that CA is discarded.
 	proxyAuthority = "odh-platform-operator-raycluster-proxy-ca"
@@ -95,7 +96,8 @@ func planCertificates(c raycluster.Cluster, in Inputs) certificatePlan {
 	return p
 }
 
-// commonNames returns the DNS names of all pods: the head Service, localhost, and the loopback address for clients that compare strings.
+// commonNames returns the DNS names in the certificates of all pods: the head Service, localhost, and the loopback address for clients that
+// compare strings.
 func commonNames(c raycluster.Cluster, in Inputs) []string {
 	return []string{"127.0.0.1", "localhost", c.HeadDNSName() + "." + in.ClusterDomain}
 }

@@ -294,7 +294,8 @@ func (m *Memory) Authority(secret string, now time.Time) ([]byte, bool) {
 	return m.trust.Bundle(now), known
 }
 
-// store stores the state of a Secret and updates the metric, which the certificate of a foreign Secret does not have.
+// store stores the state of a Secret and updates the metric, which exists only if the expiry is known. The expiry of a foreign Secret is
+// known only if the Secret contains a CA.
 func (m *Memory) store(secret string, s secretState) {
 	m.secrets[secret] = s
 	if s.expiresAt.IsZero() {

@@ -224,6 +224,15 @@ func TestBrokenCertificates(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "Warning CertificateAuthority a new CA replaces the previous one", 3},
+		"signing CA is not the first": {func(f *fixture) {
+			other, err := certs.EnsureRoot(nil, certs.RootOptions{CommonName: "other", Lifetime: time.Hour}, f.clock.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := f.secret(ca)
+			s.Data["ca.crt"] = append(other.Data["ca.crt"], s.Data["ca.crt"]...)
+			f.update(s)
+		}, "Normal CertificateAuthority CA Reordered, because the signing CA was not the first in ca.crt", 3},
 		"invalid key of the head": {func(f *fixture) {
 			s := f.secret(head)
 			s.Data["tls.key"] = []byte("noise")
@@ -346,6 +355,20 @@ func TestSecretsOfUsersAreNotWritten(t *testing.T) {
 		f.mustReconcile(cluster, byOperator)
 		if eventText := f.drainEvents(); eventText != "" {
 			t.Errorf("Events were repeated:\n%s", eventText)
+		}
+	})
+	t.Run("valid CA that nears its expiry", func(t *testing.T) {
+		longer, err := certs.EnsureRoot(nil, certs.RootOptions{CommonName: "mine", Lifetime: expiryWarning + 24*time.Hour}, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, cluster := newFixture(t, user(ca, longer.Data)), demo(t)
+		for day, want := range []int{0, 0, 1, 0} {
+			f.mustReconcile(cluster, byOperator)
+			if eventText := f.drainEvents(); strings.Count(eventText, "Warning CertificateExpiring the CA in Secret "+ca) != want {
+				t.Errorf("day %d: got Events %q, want %d warnings about the CA", day, eventText, want)
+			}
+			f.clock.Step(24 * time.Hour)
 		}
 	})
 	t.Run("invalid CA", func(t *testing.T) {

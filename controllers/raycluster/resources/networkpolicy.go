@@ -70,7 +70,7 @@ func headRules(c raycluster.Cluster, in Inputs) []*rule {
 	return rules
 }
 
-// namespaceRules returns a rule for namespaces, or nil for no names: an empty list of peers would allow all.
+// namespaceRules returns a rule for namespaces, or nil for no names: the API server rejects the operator In without values.
 func namespaceRules(names []string, ports ...int32) []*rule {
 	if len(names) == 0 {
 		return nil
@@ -106,7 +106,7 @@ func isRayService(c raycluster.Cluster) bool { return c.OwnerKind() == "RayServi
 // kubeRayRules allow KubeRay to connect from its namespaces.
 func kubeRayRules(in Inputs, ports []int32) []*rule {
 	if len(in.KubeRay) == 0 {
-		return nil // an empty list would allow all namespaces
+		return nil // the API server rejects the operator In without values
 	}
 	return []*rule{ingressRule(ports, namespacePeer(in.KubeRay).WithPodSelector(
 		metav1ac.LabelSelector().WithMatchLabels(map[string]string{labelComponent: kubeRayComponent})))}

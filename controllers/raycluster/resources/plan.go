@@ -18,11 +18,11 @@ type Inputs struct {
 	// PlatformKubeRay reports whether the platform installed KubeRay. That KubeRay deletes NetworkPolicies with legacy names that it did
 	// not create.
 	PlatformKubeRay bool
-	// Gateway, BackendTLSPolicies and CertManager report whether HTTPRoutes, BackendTLSPolicies and Certificates are served.
+	// HasHTTPRoutes, BackendTLSPolicies and CertManager report whether HTTPRoutes, BackendTLSPolicies and Certificates are served.
 	HasHTTPRoutes, BackendTLSPolicies, CertManager bool
 	// Domain is the ingress domain, from settings or discovered; "" if unknown.
 	Domain string
-	// KubeRay are the namespaces from which KubeRay connects to the heads.
+	// KubeRay are the namespaces from which KubeRay connects to the pods.
 	KubeRay []string
 	// Pods are the pods that the cluster controls.
 	Pods []corev1.Pod
@@ -105,7 +105,7 @@ func (in Inputs) Exposure(c raycluster.Cluster) Exposure {
 	case in.Mode.Auth == raycluster.AuthRay && len(in.Heads) == 0:
 		return Unchanged
 	case in.Mode.Auth == raycluster.AuthRay && slices.ContainsFunc(in.Heads, func(injected raycluster.Injected) bool { return !injected.RayToken }),
-		in.Mode.Auth == raycluster.AuthNone && in.OpenShift && in.Publish == config.PublishAuto:
+		in.Mode.Auth == raycluster.AuthNone && in.OpenShift && in.Publish != config.PublishOpen && !in.ViaGateway():
 		return Unpublished
 	default:
 		return Direct
@@ -127,7 +127,8 @@ func (in Inputs) gatewaySupportsSidecar(c raycluster.Cluster) bool {
 type Plan struct {
 	// Policies are the NetworkPolicies, SidecarObjects the objects that the sidecar needs to start.
 	Policies, SidecarObjects apply.Desired
-	// Binding allows the sidecar's ServiceAccount to review tokens; nil without a sidecar or pods. With RetainsBinding it is not created.
+	// Binding allows the sidecar's ServiceAccount to review tokens; nil without a sidecar, or if suspended. With RetainsBinding it is
+	// not created.
 	Binding        *apply.Object
 	RetainsBinding bool
 	// Exposure are the Services, routes, and BackendTLSPolicies with their CA. They are applied once all objects above exist.

@@ -27,7 +27,7 @@ const (
 )
 
 // sidecarObjects returns the ServiceAccount of the sidecar, its cookie key (OAuth) or authorization rules (proxy), and its token Secret if
-// the head keeps another ServiceAccount. certificates/ or the platform issues the certificate.
+// the head keeps another ServiceAccount, and always if the sidecar is retained. certificates/ or the platform issues the certificate.
 func sidecarObjects(c raycluster.Cluster, in Inputs) apply.Desired {
 	var desired apply.Desired
 	n := c.Names()
@@ -45,7 +45,7 @@ func sidecarObjects(c raycluster.Cluster, in Inputs) apply.Desired {
 	default:
 		return nil
 	}
-	if in.Mode.KeepsServiceAccount {
+	if in.Mode.KeepsServiceAccount || in.RetainsSidecar(c) {
 		// The token controller writes the data.
 		desired.Add(secret(c, n.TokenSecret).WithType(corev1.SecretTypeServiceAccountToken).
 			WithAnnotations(map[string]string{annotationAccountName: n.ServiceAccount}))

@@ -151,15 +151,14 @@ func (w *webhookCleaner) Start(ctx context.Context) error {
 	}
 }
 
-// clean removes webhooks of the CodeFlare operator without a Service and returns the number of those with a Service.
+// clean removes the webhooks of the CodeFlare operator whose Service does not exist, and returns the number of its other webhooks.
 func (w *webhookCleaner) clean(ctx context.Context) (int, error) {
 	mutating, err := w.cleanConfiguration(ctx, "MutatingWebhookConfiguration", mutatingConfiguration)
 	validating, validatingErr := w.cleanConfiguration(ctx, "ValidatingWebhookConfiguration", validatingConfiguration)
 	return mutating + validating, errors.Join(err, validatingErr)
 }
 
-// cleanConfiguration removes the webhooks without a Service from one configuration, with optimistic locking. It returns the number of
-// webhooks of the CodeFlare operator with a Service.
+// cleanConfiguration is clean for one configuration. It patches with optimistic locking, and removes nothing if a Service cannot be read.
 func (w *webhookCleaner) cleanConfiguration(ctx context.Context, kind, name string) (remaining int, err error) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(admissionv1.SchemeGroupVersion.WithKind(kind))
@@ -186,7 +185,7 @@ func (w *webhookCleaner) cleanConfiguration(ctx context.Context, kind, name stri
 	}
 	object.Object["webhooks"] = kept
 	if err := w.writer.Patch(ctx, object, client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{})); err != nil {
-		return remaining, fmt.Errorf("removing webhooks without a Service from %s: %w", name, err)
+		return remaining, fmt.Errorf("removing webhooks whose Service does not exist from %s: %w", name, err)
 	}
 	w.log.Info("Removed webhooks of the CodeFlare operator, whose Service does not exist", "configuration", name, "webhooks", len(webhooks)-len(kept))
 	return remaining, nil

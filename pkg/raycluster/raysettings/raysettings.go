@@ -30,8 +30,8 @@ const ReasonRefused = "ConfigurationRefused"
 var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 
 // Source provides the current settings. It is a manager Runnable of every replica: changes of the ConfigMap take effect without a restart.
-// An invalid ConfigMap is reported by an Event and in the log, and the last valid settings remain in effect. It requires list and watch of
-// the ConfigMap by name.
+// An invalid ConfigMap is reported by an Event and in the log, and the last valid settings remain in effect. Source needs
+// the permission to list and watch the ConfigMap by name.
 type Source struct {
 	*singleton.Watcher
 	singleton.Listeners[config.RayCluster]

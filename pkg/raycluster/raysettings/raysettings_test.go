@@ -101,7 +101,7 @@ func TestGetWithoutConfigMapReturnsDefaults(t *testing.T) {
 	}
 }
 
-func TestGetFailsUntilConfigMapIsValid(t *testing.T) {
+func TestGetFailsIfConfigMapIsUnreadableOrInvalid(t *testing.T) {
 	f := newFixture(t, configMapOf("kuberay: {mTLSEnabled: perhaps}"))
 	f.listErr = errors.New("refused")
 	if _, err := f.Get(t.Context()); err == nil || !strings.Contains(err.Error(), "reading ConfigMap opendatahub/codeflare-operator-config: listing configmaps: refused") {
