@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"compress/gzip"
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -92,6 +93,23 @@ func TestGatherWritesArchive(t *testing.T) {
 	run(t, cluster, "gather --file "+path).expect(t, 3, "Note: not allowed to list ", "secrets in namespace opendatahub")
 	if gaps := unpackArchive(t, path)["gaps.txt"]; !strings.Contains(gaps, "secrets in namespace opendatahub") {
 		t.Errorf("gaps.txt: %s, want it to contain %q", gaps, "secrets in namespace opendatahub")
+	}
+}
+
+// A signal ends the requests, and the archive reports that it is incomplete.
+func TestInterruptedGather(t *testing.T) {
+	cluster, path := fullCluster(t), filepath.Join(t.TempDir(), "a.tar.gz")
+	ctx, interrupt := context.WithCancel(t.Context())
+	cluster.Forbid(func(r fakecluster.Request) bool {
+		if r.Resource == "events" {
+			interrupt()
+		}
+		return false
+	})
+	const note = "stopped before everything was read, by a signal or because of --timeout"
+	runUntil(ctx, t, cluster, "gather --file "+path).expect(t, 3, note)
+	if gaps := unpackArchive(t, path)["gaps.txt"]; !strings.Contains(gaps, note) {
+		t.Errorf("gaps.txt does not contain %q:\n%s", note, gaps)
 	}
 }
 

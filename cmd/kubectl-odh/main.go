@@ -1,5 +1,5 @@
-// Command kubectl-odh shows the resources of the operator, their problems and the objects it would create, and collects data for support
-// cases. As an executable of that name on the PATH it is the plugin `kubectl odh`.
+// Command kubectl-odh shows the resources of the operator, their problems and the objects that the operator would create, and collects data
+// for support cases. As an executable of that name on the PATH it is the plugin `kubectl odh`.
 package main
 
 import (

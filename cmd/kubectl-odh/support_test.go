@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -24,13 +25,19 @@ type outcome struct {
 // run runs the program with vision as the namespace of the kubeconfig context.
 func run(t *testing.T, cluster *fakecluster.Cluster, line string) outcome {
 	t.Helper()
+	return runUntil(t.Context(), t, cluster, line)
+}
+
+// runUntil is run with a context that ends when the process gets a signal.
+func runUntil(ctx context.Context, t *testing.T, cluster *fakecluster.Cluster, line string) outcome {
+	t.Helper()
 	t.Setenv("KUBECACHEDIR", t.TempDir())
 	var out, errors strings.Builder
 	o := cli.NewOptions("0.1.0")
 	o.IOStreams = genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errors}
 	o.Clock = clocktesting.NewFakePassiveClock(noon)
 	o.Lookup = func(string) (string, bool) { return "", false }
-	code := cli.Run(t.Context(), o, append([]string{"--kubeconfig", cluster.Kubeconfig(t, "vision")}, strings.Fields(line)...), commands())
+	code := cli.Run(ctx, o, append([]string{"--kubeconfig", cluster.Kubeconfig(t, "vision")}, strings.Fields(line)...), commands())
 	return outcome{code, out.String(), errors.String()}
 }
 

@@ -89,7 +89,8 @@ type csv struct {
 	Spec map[string]any
 }
 
-// catalog returns a file-based catalog with this version, as `opm render` would: https://olm.operatorframework.io/docs/reference/file-based-catalogs.
+// catalog returns a file-based catalog with this version, as `opm render` would:
+// https://olm.operatorframework.io/docs/reference/file-based-catalogs.
 func (r *release) catalog(files []file, channel string) ([]byte, error) {
 	c := csv{}
 	if err := decode(files, "manifests/"+operatorName+".clusterserviceversion.yaml", &c); err != nil {

@@ -27,7 +27,7 @@ import (
 // nameAnnotation holds the full name of an image in a layout; containerd reads it too.
 const nameAnnotation = "io.containerd.image.name"
 
-// nonroot is the user of the operator, as in the distroless images.
+// nonroot is the UID and GID of the operator, as in the distroless images.
 const nonroot = 65532
 
 // file is a file of an archive, or a folder if its name ends with a slash.
@@ -69,7 +69,7 @@ func newLayer(files []file, modTime time.Time) (v1.Layer, error) {
 }
 
 // baseLayer returns a layer like gcr.io/distroless/static: the user, the CAs of Mozilla, time zones and a folder for temporary files. The
-// files come from the tool chain and its modules.
+// CAs come from a Go module, the time zones from the Go tool chain.
 func baseLayer(ctx context.Context, created time.Time) (v1.Layer, error) {
 	var roots bytes.Buffer
 	for root := range bundle.Roots() {
@@ -110,7 +110,7 @@ func baseLayer(ctx context.Context, created time.Time) (v1.Layer, error) {
 	return newLayer(files, created)
 }
 
-// managerConfig returns the configuration of the image of the manager: the last stage of the Dockerfile on distroless, with the revision.
+// managerConfig returns the configuration of the image of the manager. It is like that of the Dockerfile, with a label for the revision.
 func (r *release) managerConfig() v1.Config {
 	return v1.Config{
 		User: "65532:65532", Entrypoint: []string{"/manager"}, WorkingDir: "/",

@@ -61,7 +61,7 @@ func build(ctx context.Context, args []string) error {
 	flags.StringVar(&r.builder, "builder", "https://github.com/odh-platform/odh-platform-operator/blob/main/docs/release.md", "URI of the builder, for the provenance")
 	platforms := flags.String("platforms", "linux/amd64,linux/arm64,linux/ppc64le,linux/s390x", "platforms of the images")
 	systems := flags.String("systems", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64", "systems of kubectl-odh")
-	dirty := flags.Bool("allow-dirty", false, "include changes that are not committed, for tests")
+	allowDirty := flags.Bool("allow-dirty", false, "include changes that are not committed, for tests")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -76,11 +76,13 @@ func build(ctx context.Context, args []string) error {
 		return fmt.Errorf("VERSION is %q: %w: set a semantic version such as 1.2.3", r.version, err)
 	}
 	for _, folder := range []*string{&r.root, &r.dist} {
-		if *folder, err = filepath.Abs(*folder); err != nil {
+		absolute, err := filepath.Abs(*folder)
+		if err != nil {
 			return fmt.Errorf("finding folder %s: %w", *folder, err)
 		}
+		*folder = absolute
 	}
-	if r.source, err = readSource(ctx, r.root, os.Getenv("SOURCE_DATE_EPOCH"), *dirty); err != nil {
+	if r.source, err = readSource(ctx, r.root, os.Getenv("SOURCE_DATE_EPOCH"), *allowDirty); err != nil {
 		return err
 	}
 	return r.make(ctx)

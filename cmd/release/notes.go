@@ -52,7 +52,8 @@ func upgradeSection(page, version string) string {
 
 var relativeLink = regexp.MustCompile(`\]\(([^():#]+)([^():]*)\)`)
 
-// absoluteLinks replaces links relative to a folder of the checkout with links to the repository at a version, because the notes are not in a folder.
+// absoluteLinks replaces links relative to a folder of the checkout with links to the repository at a version, because the notes are
+// published outside of the repository.
 func absoluteLinks(text, version, folder string) string {
 	return relativeLink.ReplaceAllStringFunc(text, func(link string) string {
 		parts := relativeLink.FindStringSubmatch(link)

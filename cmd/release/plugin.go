@@ -93,7 +93,7 @@ func (r *release) krewManifest(platforms []any) map[string]any {
 		"spec": map[string]any{
 			"version": "v" + r.version, "homepage": repository, "shortDescription": "Shows what the ODH Platform Operator runs and what is wrong with it",
 			"description": "Shows the state of MLflow, model registries, ModelMesh, Ray clusters and AppWrappers on one screen, what a resource\n" +
-				"consists of, what it would create, and common faults with their fixes. It reads, and never writes.\n",
+				"consists of, what it would create, and common faults with their fixes. It never changes the cluster.\n",
 			"platforms": platforms,
 		},
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// push sends every image of a release to the registry that the manifests name. It uses the credentials of docker and podman.
+// push sends the images and the chart of a release to the registry that the manifests name. It uses the credentials of docker and podman.
 func push(ctx context.Context, dist, registry string, out io.Writer) error {
 	entries, err := os.ReadDir(filepath.Join(dist, "images"))
 	if err != nil {
@@ -41,7 +41,7 @@ func push(ctx context.Context, dist, registry string, out io.Writer) error {
 			if err := send(ctx, root, d, target); err != nil {
 				return fmt.Errorf("pushing %s: %w", target, err)
 			}
-			fmt.Fprintf(out, "pushed %s@%s\n", target, d.Digest)
+			fmt.Fprintf(out, "published %s@%s\n", target, d.Digest)
 		}
 	}
 	return nil

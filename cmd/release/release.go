@@ -29,11 +29,11 @@ type release struct {
 
 	// work is a temporary folder.
 	work string
-	// subjects holds the digests of the images and the chart by name, for the provenance.
+	// subjects holds the digests of the images and the chart by name, for references and the provenance.
 	subjects map[string]string
 }
 
-// platform is an operating system on a processor.
+// platform is an operating system and a processor architecture.
 type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "/" + p.arch }

@@ -407,7 +407,7 @@ func checkSBOMs(t *testing.T, r *release) {
 			t.Error(err)
 		}
 		if len(document.Packages) != len(urls)+1 || len(urls) < 40 || bom.Metadata.Component.Version != "1.2.3" {
-			t.Errorf("%s: got %d components and %d packages, want at least 40 components and one more package", program, len(urls), len(document.Packages))
+			t.Errorf("%s: got %d components and %d packages, want at least 40 components, and one package more than components", program, len(urls), len(document.Packages))
 		}
 		for _, want := range []string{"pkg:golang/k8s.io/client-go@v0.", "pkg:golang/stdlib@1."} {
 			if !slices.ContainsFunc(urls, func(url string) bool { return strings.HasPrefix(url, want) }) {

@@ -15,12 +15,14 @@ const repository = "https://github.com/odh-platform/odh-platform-operator"
 // source identifies the commit of a release.
 type source struct {
 	commit string
-	// time is the time of the commit, or SOURCE_DATE_EPOCH. All files of the release have it, so that builds are reproducible.
+	// time is the time of the commit, or SOURCE_DATE_EPOCH. All files in archives and images have it, so that builds are reproducible.
 	time time.Time
 }
 
-// readSource returns the commit of a checkout. epoch, the value of SOURCE_DATE_EPOCH, replaces its time, see https://reproducible-builds.org/specs/source-date-epoch.
-func readSource(ctx context.Context, root, epoch string, dirty bool) (source, error) {
+// readSource returns the commit of a checkout. epoch, the value of SOURCE_DATE_EPOCH, replaces its time, see
+// https://reproducible-builds.org/specs/source-date-epoch. Uncommitted changes are an error, unless allowDirty is set: the commit then ends
+// with -dirty.
+func readSource(ctx context.Context, root, epoch string, allowDirty bool) (source, error) {
 	commit, err := output(ctx, root, "git", "rev-parse", "HEAD")
 	if err != nil {
 		return source{}, fmt.Errorf("finding the commit: %w", err)
@@ -30,7 +32,7 @@ func readSource(ctx context.Context, root, epoch string, dirty bool) (source, er
 		return source{}, fmt.Errorf("looking for changes: %w", err)
 	}
 	if changes != "" {
-		if !dirty {
+		if !allowDirty {
 			return source{}, fmt.Errorf("these files differ from the commit, so that the release would not be reproducible; commit them, or set ALLOW_DIRTY=1 for a test:\n%s", changes)
 		}
 		commit += "-dirty"

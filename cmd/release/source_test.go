@@ -101,6 +101,22 @@ func TestInvalidCommands(t *testing.T) {
 	}
 }
 
+// The error about a folder that cannot be resolved names it.
+func TestUnresolvableFolder(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "deleted")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(folder)
+	if err := os.Remove(folder); err != nil {
+		t.Fatal(err)
+	}
+	err := run(t.Context(), []string{"build", "--version", "1.2.3", "--root", "sources"})
+	if err == nil || !strings.HasPrefix(err.Error(), "finding folder sources: ") {
+		t.Errorf("got error %v, want one that names the folder", err)
+	}
+}
+
 func TestUpgradeSection(t *testing.T) {
 	const page = "# Upgrade\n\n## From version to version\n\n### From 0.2.0 to 0.3.0\n\nRead [a](../a.md#b).\n\n### From 0.1.0 to 0.2.0\n\nNothing.\n\n## End\n"
 	for version, want := range map[string]string{

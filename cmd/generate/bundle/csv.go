@@ -82,7 +82,7 @@ func (o *output) add(s *sources) error {
 	}
 	for _, object := range append(s.rolesForOthers(), s.others...) {
 		object = object.DeepCopy()
-		object.SetNamespace("") // the namespace of the operator
+		object.SetNamespace("") // OLM installs it in the namespace of the operator
 		o.objects = append(o.objects, object)
 	}
 	return nil

@@ -19,8 +19,8 @@ type sample struct {
 	object *unstructured.Unstructured
 }
 
-// consoleSamples are the samples with which the console initializes new objects. The manager provides the other samples, see controllers/olm.
-var consoleSamples = []string{
+// csvSamples are the samples in the CSV, with which the console initializes new objects. For further samples, see controllers/olm.
+var csvSamples = []string{
 	"aihub_catalog.yaml", "appwrapper_job.yaml", "mlflow.yaml", "mlflowconfig.yaml", "modelmesh_predictor.yaml",
 	"modelregistry_generated.yaml", "platform_aihub.yaml", "platform_mlflowoperator.yaml",
 }
@@ -32,7 +32,7 @@ func examples(samples []sample, owned []v1alpha1.CRDDescription) (string, error)
 		_, group, _ := strings.Cut(d.Name, ".")
 		kind := schema.GroupVersionKind{Group: group, Version: d.Version, Kind: d.Kind}
 		index := slices.IndexFunc(samples, func(s sample) bool {
-			return slices.Contains(consoleSamples, s.file) && s.object.GroupVersionKind() == kind
+			return slices.Contains(csvSamples, s.file) && s.object.GroupVersionKind() == kind
 		})
 		if index < 0 {
 			return "", fmt.Errorf("no sample has the kind %s %s: add one to config/samples", d.Kind, d.Version)

@@ -56,7 +56,7 @@ func withManagerImage(parameters []parameter, image string) []parameter {
 	return out
 }
 
-// read returns the input of a bundle without a version.
+// read returns the input of a bundle, except the version.
 func read(root string) (input, error) {
 	in := input{base: &v1alpha1.ClusterServiceVersion{}}
 	texts := map[string]*string{"description.md": &in.description, "icon.svg": &in.icon, "params.env": new(string), "bases/" + packageName + ".clusterserviceversion.yaml": new(string)}

@@ -54,8 +54,8 @@ func (s *sources) bindsManager(subjects []rbacv1.Subject) bool {
 // KubeRay of the platform.
 var rayConfigurations = []string{"codeflare-operator-mutating-webhook-configuration", "codeflare-operator-validating-webhook-configuration", capability.PlatformKubeRayConfiguration}
 
-// withoutOwnCertificate drops the rules for writing the manager's own CA into webhook configurations and CRDs. OLM mounts a certificate and
-// writes its CA, and warns about CSVs that may patch CRDs.
+// withoutOwnCertificate drops the rules for writing the manager's own CA into webhook configurations and CRDs, because OLM mounts a
+// certificate and writes its CA. Bundle validators warn about permissions to patch CRDs.
 func (s *sources) withoutOwnCertificate(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	var kept []rbacv1.PolicyRule
 	for _, rule := range rules {

@@ -29,7 +29,7 @@ type sources struct {
 	others []*unstructured.Unstructured
 }
 
-// definition is a CRD, decoded and raw; only the raw one has all fields.
+// definition is a CRD, decoded and raw. The bundle contains the raw one.
 type definition struct {
 	crd    *apiextensionsv1.CustomResourceDefinition
 	object *unstructured.Unstructured

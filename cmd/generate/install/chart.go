@@ -21,7 +21,8 @@ var notes string
 //go:embed chart/README.md
 var readme string
 
-// newChart returns the files of a chart from the copied manifests. Except for values, templates equal the rendered config/overlays/kubernetes.
+// newChart returns the files of a chart from the copied manifests. With its default values, it renders the objects of
+// config/overlays/kubernetes, except the Namespace and the ConfigMap of parameters.
 func newChart(config, version string) (map[string]string, error) {
 	overlay, err := readSources(config)
 	if err != nil {

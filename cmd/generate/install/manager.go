@@ -29,7 +29,7 @@ type manager struct {
 	deployment *unstructured.Unstructured
 	container  corev1.Container
 	spread     []corev1.TopologySpreadConstraint
-	// fixed are the variables that refer to fields of the pod, in the order of the Deployment.
+	// fixed are the variables with valueFrom, in the order of the Deployment.
 	fixed []corev1.EnvVar
 	// switches maps the variables that enable a component to the component.
 	switches map[string]string

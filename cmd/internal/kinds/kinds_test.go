@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -84,10 +85,8 @@ func TestEveryKind(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if !slices.EqualFunc([]*unstructured.Unstructured{before}, []*unstructured.Unstructured{obj}, func(a, b *unstructured.Unstructured) bool {
-					return strings.EqualFold(string(text(t, a)), string(text(t, b)))
-				}) {
-					t.Error("the object was changed")
+				if diff := cmp.Diff(before, obj); diff != "" {
+					t.Errorf("the object was changed (-before +after):\n%s", diff)
 				}
 				framework.Golden(t, filepath.Join("testdata", name+"-"+platform+".yaml"), withNotes(result))
 			})

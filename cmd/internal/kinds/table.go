@@ -157,8 +157,7 @@ func renderMLflow(obj *unstructured.Unstructured, env render.Env) (render.Result
 func renderMLflowConfig(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
 	namespace := env.EnsureNamespace(obj)
 	return render.Result{Notes: []string{
-		"nothing is created for MLflowConfig " + obj.GetName() + ": the servers of MLflow read it themselves, and keep artifacts of workspace " +
-			namespace + " in the bucket of Secret " + nested.String(obj.Object, "spec", "artifactRootSecret") + " there"}}, nil
+		"nothing is created for MLflowConfig " + obj.GetName() + ": the servers of MLflow read it themselves, with its Secrets, for workspace " + namespace}}, nil
 }
 
 func renderRegistry(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
@@ -233,7 +232,7 @@ func renderServingRuntime(obj *unstructured.Unstructured, env render.Env) (rende
 // renderModel returns the registration of a model in the mesh as a note, because it is a call and not an object.
 func renderModel(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
 	namespace := env.EnsureNamespace(obj)
-	registration, reason, err := models.Register(obj)
+	registration, reason, err := models.NewRegistration(obj)
 	if err != nil {
 		return render.Result{}, err
 	}

@@ -34,7 +34,7 @@ type Env struct {
 	Domain string
 	// Version is the version of the manager.
 	Version string
-	// Namespace is the namespace of documents without a namespace; "" for default.
+	// Namespace is the namespace of objects without a namespace; "" for the namespace "default".
 	Namespace string
 	// ConfigMaps returns a ConfigMap with settings of components; nil for a cluster without any.
 	ConfigMaps func(namespace, name string) *corev1.ConfigMap
@@ -84,7 +84,7 @@ func (e Env) EnsureNamespace(obj metav1.Object) string {
 // Result is the output for a custom resource.
 type Result struct {
 	Objects []*unstructured.Unstructured
-	// Notes are the warnings of admission, and explain objects that are not rendered.
+	// Notes are warnings of admission and about settings, and descriptions of omitted objects and of effects other than objects.
 	Notes []string
 }
 
@@ -94,7 +94,7 @@ type Func func(obj *unstructured.Unstructured, env Env) (Result, error)
 // Kinds are the render functions by kind.
 type Kinds map[schema.GroupVersionKind]Func
 
-// Documents decodes custom resources from a stream of YAML or JSON documents.
+// Documents decodes custom resources from YAML or JSON documents, separated by "---". A stream without custom resources is an error.
 func Documents(in io.Reader) ([]*unstructured.Unstructured, error) {
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(in))
 	var out []*unstructured.Unstructured

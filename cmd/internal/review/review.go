@@ -95,7 +95,8 @@ func Create(ctx context.Context, env render.Env, obj *unstructured.Unstructured)
 	return warnings, nil
 }
 
-// namespaceOf returns the namespace of the request: "" for a cluster-scoped kind, else that of the object, of kubectl or of the kind.
+// namespaceOf returns the namespace of the request: "" for a cluster-scoped kind, else that of the object, of env, of the registries if the
+// kind belongs there, or "default".
 func namespaceOf(env render.Env, obj *unstructured.Unstructured) string {
 	required := ""
 	switch obj.GetKind() {
@@ -122,7 +123,7 @@ func webhooks(env render.Env) map[string]admission.Handler {
 		return modelregistry.Settings{Namespace: env.Config.ModelRegistry.Namespace}, nil
 	})
 	modelmesh.Register(mgr, true, guards, func(_ context.Context, namespace string) []string {
-		settings, _, _ := env.ModelMesh(cmp.Or(namespace, env.Config.ModelMesh.Namespace)) // the defaults if invalid, as in the manager
+		settings, _, _ := env.ModelMesh(cmp.Or(namespace, env.Config.ModelMesh.Namespace)) // the render function returns the error
 		return settings.BuiltInServerTypes
 	})
 	appwrapper.Register(mgr, true, guards, func(context.Context) (appwrapper.Settings, error) {

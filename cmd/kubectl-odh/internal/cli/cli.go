@@ -1,8 +1,8 @@
 // Package cli is shared by the sub-commands: flags, clients, text and structured output, and exit codes.
 //
-// All external dependencies are in [Options], so that tests can replace them. A [Command] prints a [View] by [Options.Show] and returns nil if
-// everything is healthy, [ErrWrong] if something shown is unhealthy, [ErrUnknown] if not everything could be read, and any other error for wrong usage or a
-// cluster that does not respond.
+// All external dependencies are in [Options], so that tests can replace them. Sub-commands print a [View] with [Options.Show]; gather
+// writes an archive instead. They return [ErrWrong] if something shown is unhealthy, [ErrUnknown] if not everything could be read, and any
+// other error for wrong usage or a cluster that does not respond.
 package cli
 
 import (

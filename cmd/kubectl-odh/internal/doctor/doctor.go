@@ -272,18 +272,19 @@ type reference struct {
 	keys       []string
 }
 
-// impliedKeys are the keys that a field of a kind requires without naming them.
+// impliedKeys are the keys that a field of a kind, given by its path, requires without naming them.
 var impliedKeys = map[string][]string{
-	"MLflowConfig artifactRootSecret": {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_S3_BUCKET", "AWS_S3_ENDPOINT"},
-	"Catalog secretName":              {"database-name", "database-user", "database-password"},
-	"Catalog certificateSecretName":   {"tls.crt", "tls.key"},
+	"MLflowConfig spec.artifactRootSecret": {"AWS_S3_BUCKET"}, "MLflowConfig spec.archiveRootSecret": {"AWS_S3_BUCKET"},
+	"Catalog spec.database.external.secretName":   {"database-name", "database-user", "database-password"},
+	"Catalog spec.database.connection.secretName": {"host", "port", "dbname", "user", "password"}, "Catalog spec.database.connection.caSecretName": {"ca.crt"},
+	"Catalog spec.authProxy.certificateSecretName": {"tls.crt", "tls.key"}, "Catalog spec.proxy.certificateSecretName": {"tls.crt", "tls.key"},
 }
 
 // referencesOf returns the required references in the spec of an object, without duplicates. It recognizes fields by name, because all APIs
 // of Kubernetes and of the operator follow the same convention.
 func referencesOf(u *unstructured.Unstructured) (out []reference) {
 	found := map[string]reference{}
-	walk("", u.Object["spec"], func(field string, value any) {
+	walk("spec", u.Object["spec"], func(field string, value any) {
 		name, ok := value.(string)
 		if !ok {
 			name = nested.String(value, "name")
@@ -305,7 +306,7 @@ func referencesOf(u *unstructured.Unstructured) (out []reference) {
 	return out
 }
 
-// walk visits all fields of a value, and each element of a list with the name of its field. It skips optional references.
+// walk visits all fields of a value by their paths, and each element of a list with the path of its field. It skips optional references.
 func walk(field string, value any, visit func(field string, value any)) {
 	if optional, _ := nested.At(value, "optional").(bool); optional {
 		return
@@ -314,7 +315,7 @@ func walk(field string, value any, visit func(field string, value any)) {
 	switch v := value.(type) {
 	case map[string]any:
 		for name, child := range v {
-			walk(name, child, visit)
+			walk(field+"."+name, child, visit)
 		}
 	case []any:
 		for _, element := range v {

@@ -197,7 +197,8 @@ const (
 	expiryWarning = 7 * 24 * time.Hour
 )
 
-// checkWebhooks checks the shipped webhooks, and others for API groups of the operator. Both kinds of configurations share the fields read.
+// checkWebhooks checks the shipped webhooks, and others for API groups whose kinds the operator reconciles. Both kinds of configurations
+// share the fields that it reads.
 func checkWebhooks(ctx context.Context, e *checkEnv) (summary string) {
 	called, count := map[string]bool{}, 0
 	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
@@ -232,7 +233,7 @@ func (e *checkEnv) reportMissingConfigurations(called map[string]bool) {
 	}
 }
 
-// hasManagedGroup reports whether a rule includes an API group of the operator.
+// hasManagedGroup reports whether a rule includes an API group whose kinds the operator reconciles, such as ray.io.
 func hasManagedGroup(r admissionregistrationv1.RuleWithOperations) bool {
 	return slices.ContainsFunc(kinds.All(), func(k kinds.Kind) bool { return slices.Contains(r.APIGroups, k.Group) })
 }
@@ -256,8 +257,8 @@ func (e *checkEnv) checkWebhook(ctx context.Context, kind, configuration string,
 	}
 }
 
-// checkClientConfig reports a webhook whose Service or ready pod is missing, or whose caBundle does not verify the manager. It
-// reports whether no problem was found. Objects that cannot be read do not count as problems, because they are gaps of the check.
+// checkClientConfig reports a webhook whose Service or ready pod is missing, or whose caBundle does not verify the certificate of the
+// manager. It returns true if it found no problem. Objects that cannot be read are no problems, because they are gaps of the check.
 func (e *checkEnv) checkClientConfig(ctx context.Context, service *admissionregistrationv1.ServiceReference, bundle []byte, f Finding) bool {
 	name := service.Namespace + "/" + service.Name
 	u, err := e.Get(ctx, e.Kind("Service"), service.Namespace, service.Name)

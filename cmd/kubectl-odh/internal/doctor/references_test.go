@@ -25,8 +25,8 @@ spec:
   imagePullSecrets: [{name: pull}]
   serviceAccountName: me
 `, []reference{{"ConfigMap", "ca", nil}, {"ConfigMap", "maps", nil}, {"Secret", "a", []string{"k"}}, {"Secret", "db", []string{"registry", "uri"}}, {"Secret", "pull", nil}, {"Secret", "whole", nil}}},
-		"MLflowConfig": {"kind: MLflowConfig\nspec: {artifactRootSecret: s, artifactRootPath: p}\n",
-			[]reference{{"Secret", "s", []string{"AWS_ACCESS_KEY_ID", "AWS_S3_BUCKET", "AWS_S3_ENDPOINT", "AWS_SECRET_ACCESS_KEY"}}}},
+		"MLflowConfig": {"kind: MLflowConfig\nspec: {artifactRootSecret: s, artifactRootPath: p, archiveRootSecret: t}\n",
+			[]reference{{"Secret", "s", []string{"AWS_S3_BUCKET"}}, {"Secret", "t", []string{"AWS_S3_BUCKET"}}}},
 		"ModelRegistry": {`
 kind: ModelRegistry
 spec:
@@ -34,8 +34,10 @@ spec:
   mysql: {sslRootCertificatesSecretName: folder}
   kubeRBACProxy: {tlsCertificateSecret: {name: tls, key: tls.crt}, tlsKeySecret: {name: tls, key: tls.key}}
 `, []reference{{"ConfigMap", "ca", []string{"ca.crt"}}, {"Secret", "folder", nil}, {"Secret", "p", []string{"word"}}, {"Secret", "tls", []string{"tls.crt", "tls.key"}}}},
-		"Catalog": {"kind: Catalog\nspec: {database: {external: {host: h, secretName: d}}, expose: {certificateSecretName: t}}\n",
+		"Catalog": {"kind: Catalog\nspec: {database: {external: {host: h, secretName: d}}, authProxy: {certificateSecretName: t}}\n",
 			[]reference{{"Secret", "d", []string{"database-name", "database-password", "database-user"}}, {"Secret", "t", []string{"tls.crt", "tls.key"}}}},
+		"Catalog with a connection": {"kind: Catalog\nspec: {database: {connection: {secretName: d, caSecretName: c}}, proxy: {certificateSecretName: t}}\n",
+			[]reference{{"Secret", "c", []string{"ca.crt"}}, {"Secret", "d", []string{"dbname", "host", "password", "port", "user"}}, {"Secret", "t", []string{"tls.crt", "tls.key"}}}},
 		"volumes": {"kind: ServingRuntime\nspec: {volumes: [{name: a, secret: {secretName: s}}, {name: b, secret: {secretName: o, optional: true}}, {name: c, configMap: {name: m}}]}\n",
 			[]reference{{"ConfigMap", "m", nil}, {"Secret", "s", nil}}},
 		"no references": {"kind: MLflow\n", nil},

@@ -75,7 +75,7 @@ func readManifests(files fs.FS) (manifestSet, error) {
 	return s, err
 }
 
-// managerRoleFiles are the names of the files with roles of the manager. Files with roles for users have other names.
+// managerRoleFiles are the names of the files with roles of the manager. Files with roles for others, such as users, have other names.
 var managerRoleFiles = []string{"role.yaml", "leader_election.yaml", "webhook_certificate.yaml", "older_config.yaml"}
 
 // add adds one object. Roles and ClusterRoles, and both kinds of webhook configurations, share the decoded fields.
@@ -96,7 +96,7 @@ func (s *manifestSet) add(file string, raw json.RawMessage) error {
 		s.crds[o.Metadata.Name] = crd
 		return json.Unmarshal(raw, crd)
 	case len(o.Rules) > 0 && slices.Contains(managerRoleFiles, path.Base(file)):
-		s.roles = append(s.roles, managerRole{parts[1], o.Metadata.Name, o.Kind == "Role" || len(parts) > 3, o.Rules})
+		s.roles = append(s.roles, managerRole{parts[1], o.Metadata.Name, o.Kind == "Role" || slices.Contains([]string{"huggingface", "namespaced", "runtimes"}, path.Base(path.Dir(file))), o.Rules})
 	case len(o.Webhooks) > 0:
 		s.configurations[name] = parts[1]
 	}
@@ -209,7 +209,7 @@ func checkPermissions(ctx context.Context, e *checkEnv) (summary string) {
 	clusterWide := e.grantedRules(ctx, "ClusterRoleBinding", subject)
 	inNamespace, checked := append(e.grantedRules(ctx, "RoleBinding", subject), clusterWide...), 0
 	for _, role := range e.shipped.roles {
-		// The roles appwrapper-slack-queue, which a ConfigMap enables, and olm are not checked, because no component in kinds has their name.
+		// The role appwrapper-slack-queue is not checked, because a ConfigMap enables it and no component has its name.
 		access := role.component == "mlflowaccess" && e.manager.IsEnabled("mlflow") && e.manager.Settings.MLflow.NamespaceRBAC
 		if role.component != "manager" && !e.manager.IsEnabled(role.component) && !access {
 			continue

@@ -22,13 +22,24 @@ func TestShipped(t *testing.T) {
 		t.Errorf("got %d CRDs, %d roles and %d webhook configurations, want at least 8, 15 and 8", len(s.crds), len(s.roles), len(s.configurations))
 	}
 	known := kinds.Names()
+	var namespaced []string
 	for _, role := range s.roles {
+		if role.namespaced {
+			namespaced = append(namespaced, strings.TrimPrefix(role.name, "odh-platform-operator-"))
+		}
 		if component := role.component; !slices.Contains(append(known, "manager", "mlflowaccess", "appwrapper-slack-queue", "olm"), component) {
 			t.Errorf("role %s is in folder %s, which is not a component", role.name, component)
 		}
 		if role.name == "" || len(role.rules) == 0 {
 			t.Errorf("a role without a name or rules: %+v", role)
 		}
+	}
+	slices.Sort(namespaced)
+	// Others, such as modelregistry-storage, have rules for cluster-scoped resources, or are never bound in a namespace.
+	want := []string{"appwrapper-config", "leader-election", "mlflow", "modelcatalog-huggingface", "modelcatalog-namespaced", "modelmesh-runtimes",
+		"modelregistry-namespaced", "olm", "platform", "webhook-certificate"}
+	if !slices.Equal(namespaced, want) {
+		t.Errorf("got the namespaced roles %q, want %q", namespaced, want)
 	}
 	for name, component := range s.configurations {
 		if !slices.Contains(known, component) {

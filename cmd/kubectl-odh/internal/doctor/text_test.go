@@ -34,7 +34,7 @@ func unhealthyCluster(t *testing.T) *clusterState {
 
 func TestText(t *testing.T) {
 	compareGolden(t, "healthy.txt", newReport(healthy(t).examine()).text())
-	compareGolden(t, "sick.txt", newReport(unhealthyCluster(t).examine()).text())
+	compareGolden(t, "unhealthy.txt", newReport(unhealthyCluster(t).examine()).text())
 	multiline := Report{Findings: []Finding{{Result: Warn, Check: "settings", Found: "two\nlines \x1b[31m", Fix: "remove it"}}}
 	if text := multiline.text(); strings.Contains(text, "two\n") || strings.Contains(text, "\x1b") {
 		t.Errorf("text() = %q, want one line without escape sequences", text)
@@ -48,7 +48,7 @@ func TestJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	compareGolden(t, "sick.json", string(text)+"\n")
+	compareGolden(t, "unhealthy.json", string(text)+"\n")
 	if report.OK || report.Summary[Fail] != 3 || report.Summary[Unknown] != 1 {
 		t.Errorf("unexpected report.Summary: %+v", report.Summary)
 	}

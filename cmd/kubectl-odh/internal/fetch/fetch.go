@@ -3,6 +3,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +38,7 @@ type Reader struct {
 	Metadata metadata.Interface
 	// Set are the served kinds.
 	Set
-	// ContextNamespace is the namespace of the kubeconfig context.
+	// ContextNamespace is the value of the flag -n, or else the namespace of the kubeconfig context.
 	ContextNamespace string
 	// Gaps records errors; nil to drop them.
 	*Gaps
@@ -63,9 +64,7 @@ func (r Reader) ListMetadata(ctx context.Context, kind Kind, namespace string, o
 	})
 }
 
-func (r Reader) list(
-	ctx context.Context, kind Kind, namespace string, options metav1.ListOptions, page pager.ListPageFunc,
-) (all []unstructured.Unstructured, err error) {
+func (r Reader) list(ctx context.Context, kind Kind, namespace string, options metav1.ListOptions, page pager.ListPageFunc) (all []unstructured.Unstructured, err error) {
 	if !kind.Served() {
 		return nil, nil
 	}
@@ -98,7 +97,7 @@ func (r Reader) GetByName(ctx context.Context, kind, namespace, name string) *un
 	return u
 }
 
-// recordGap records a failed request and returns it as an error, or nil if the object or API does not exist.
+// recordGap records a failed request and returns it as a [Gap]. It returns nil without an error, and if the object or API does not exist.
 func (r Reader) recordGap(verb string, kind Kind, namespace, name string, err error) error {
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
 		return nil
@@ -137,10 +136,7 @@ func (g *Gap) Error() string {
 	if apierrors.IsForbidden(g.Err) {
 		return "not allowed to " + g.Verb + " " + g.What
 	}
-	cause := g.Err
-	if inner := errors.Unwrap(cause); inner != nil { // without the URL of the request
-		cause = inner
-	}
+	cause := cmp.Or(errors.Unwrap(g.Err), g.Err) // without the URL of the request
 	return fmt.Sprintf("%s could not be read: %s", g.What, cause)
 }
 
@@ -212,9 +208,8 @@ type Set struct {
 }
 
 // Discover discovers the served kinds. It fails if nothing could be discovered.
-func Discover(ctx context.Context, client discovery.DiscoveryInterface) (Set, error) {
-	_, lists, err := discovery.ServerGroupsAndResourcesWithContext(ctx, discovery.ToDiscoveryInterfaceWithContext(client))
-	var set Set
+func Discover(ctx context.Context, client discovery.DiscoveryInterface) (set Set, err error) {
+	groups, lists, err := discovery.ServerGroupsAndResourcesWithContext(ctx, discovery.ToDiscoveryInterfaceWithContext(client))
 	failed, partial := discovery.GroupDiscoveryFailedErrorGroups(err)
 	if err != nil && !partial {
 		return Set{}, fmt.Errorf("discovering the served APIs: %w", err)
@@ -223,6 +218,12 @@ func Discover(ctx context.Context, client discovery.DiscoveryInterface) (Set, er
 		set.Failed = append(set.Failed, version.String())
 	}
 	slices.Sort(set.Failed)
+	var order []string // aggregated discovery returns the lists in any order
+	for _, group := range groups {
+		order = append(order, metav1.ExtractGroupVersions(&metav1.APIGroupList{Groups: []metav1.APIGroup{*group}})...)
+	}
+	index := func(l *metav1.APIResourceList) int { return slices.Index(order, l.GroupVersion) }
+	slices.SortFunc(lists, func(a, b *metav1.APIResourceList) int { return index(a) - index(b) })
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
 		for _, r := range list.APIResources {

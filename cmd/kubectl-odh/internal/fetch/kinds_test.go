@@ -1,10 +1,12 @@
 package fetch
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -50,6 +52,40 @@ func TestKindsAreDiscovered(t *testing.T) {
 	}
 	if mlflow := set.Kind("MLflow.mlflow.opendatahub.io"); !mlflow.Served() || mlflow.Namespaced {
 		t.Error("want MLflow served and cluster-scoped")
+	}
+}
+
+// aggregatedDiscovery is an API server with aggregated discovery, whose groups list the preferred version first.
+type aggregatedDiscovery struct {
+	discovery.DiscoveryInterfaces
+	groups map[string][]string
+}
+
+func (d aggregatedDiscovery) GroupsAndMaybeResourcesWithContext(context.Context) (*metav1.APIGroupList,
+	map[schema.GroupVersion]*metav1.APIResourceList, map[schema.GroupVersion]error, error) {
+	groups, lists := &metav1.APIGroupList{}, map[schema.GroupVersion]*metav1.APIResourceList{}
+	for name, versions := range d.groups {
+		group := metav1.APIGroup{Name: name}
+		for _, version := range versions {
+			gv := schema.GroupVersion{Group: name, Version: version}
+			group.Versions = append(group.Versions, metav1.GroupVersionForDiscovery{GroupVersion: gv.String(), Version: version})
+			lists[gv] = &metav1.APIResourceList{GroupVersion: gv.String(), APIResources: []metav1.APIResource{{Name: "things", Kind: "Thing"}}}
+		}
+		groups.Groups = append(groups.Groups, group)
+	}
+	return groups, lists, nil, nil
+}
+
+func TestAggregatedDiscoveryPrefersFirstVersion(t *testing.T) {
+	api := aggregatedDiscovery{groups: map[string][]string{"a.io": {"v2", "v1", "v1beta1", "v1alpha1"}, "b.io": {"v1beta1", "v1", "v1alpha1"}}}
+	for range 20 { // the lists are in any order
+		set, err := Discover(t.Context(), api)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, b := set.Kind("Thing.a.io").Version, set.Kind("Thing.b.io").Version; a != "v2" || b != "v1beta1" {
+			t.Fatalf("got versions %s and %s, want v2 and v1beta1, the first of their groups", a, b)
+		}
 	}
 }
 

@@ -88,10 +88,10 @@ func (g *collector) write(ctx context.Context, file string, lines int64) error {
 	a.add("doctor.yaml", g.report(ctx, doctor.Command, "doctor"))
 	notes := append(g.notes, g.Lines()...)
 	if ctx.Err() != nil {
-		notes = append(notes, "timed out before everything was read; raise --timeout")
+		notes = append(notes, "stopped before everything was read, by a signal or because of --timeout; raise --timeout, or run gather again")
 	}
 	for _, name := range a.truncated {
-		notes = append(notes, name+" was truncated: it is too large")
+		notes = append(notes, name+" was truncated: it or the archive is too large")
 	}
 	a.add("gaps.txt", g.values.Text(strings.Join(notes, "\n")))
 	if err := errors.Join(a.err, a.tar.Close(), compressed.Close(), out.Close()); err != nil {
@@ -178,7 +178,7 @@ type collector struct {
 	archive *archive
 	// found holds the objects by file and name.
 	found map[string]map[string]*unstructured.Unstructured
-	// values are the values of the Secrets in the namespaces of the resources.
+	// values redacts the values of the Secrets in the namespaces of the resources.
 	values redact.Values
 }
 
@@ -232,9 +232,7 @@ func (g *collector) collect(ctx context.Context, lines int64) {
 }
 
 // list returns and stores the objects of a kind that match.
-func (g *collector) list(
-	ctx context.Context, kind, namespace string, matches func(*unstructured.Unstructured) bool,
-) (out []*unstructured.Unstructured) {
+func (g *collector) list(ctx context.Context, kind, namespace string, matches func(*unstructured.Unstructured) bool) (out []*unstructured.Unstructured) {
 	found, _ := g.List(ctx, g.Kind(kind), namespace, metav1.ListOptions{})
 	for i := range found {
 		if u := &found[i]; matches == nil || matches(u) {

@@ -27,7 +27,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/health"
 )
 
-// DeploymentName is the name of the manager's Deployment in every installation.
+// DeploymentName is the name of the manager's Deployment in all shipped manifests.
 const DeploymentName = "odh-platform-operator-controller-manager"
 
 // overlayNamespaces are the namespaces of the shipped overlays. They are searched if the user may not list all namespaces.
@@ -44,7 +44,7 @@ type Manager struct {
 	Namespace      string `json:"namespace,omitempty"`
 	Name           string `json:"name,omitempty"`
 	health.Verdict
-	// Image is the image of the manager's container, Version is its tag or the beginning of its digest.
+	// Image is the image of the manager's container. Version is its tag, the beginning of its digest, or both.
 	Image   string `json:"image,omitempty"`
 	Version string `json:"version,omitempty"`
 	// Others are the namespaces of other Deployments with the same name.
@@ -76,7 +76,7 @@ func (m Manager) Unreadable() string {
 // Lease is the leader election Lease.
 type Lease struct {
 	Namespace string `json:"namespace"`
-	// Holder is the name of the leading pod, or "" if the Lease was released.
+	// Holder is the identity of the leader, normally its pod name; "" if the Lease was released.
 	Holder string `json:"holder"`
 	// Renewed is the time of the last renewal. Others may acquire the Lease after Expires.
 	Renewed time.Time `json:"renewed,omitzero"`
@@ -96,7 +96,8 @@ func ReadLease(u *unstructured.Unstructured) *Lease {
 	return &Lease{u.GetNamespace(), ptr.Deref(spec.HolderIdentity, ""), renewed, expires}
 }
 
-// Find finds the manager in a namespace. For "" it searches all namespaces, or those of the overlays and of the context if the user may not list all.
+// Find finds the manager in a namespace. For "" it searches all namespaces, or ContextNamespace and overlayNamespaces if listing all
+// namespaces fails.
 func Find(ctx context.Context, reader fetch.Reader, namespace string, now time.Time) Manager {
 	m := Manager{SettingsProblem: "the Deployment of the manager could not be read"}
 	leases, leaseAllowed := findByName(ctx, reader, "Lease.coordination.k8s.io", namespace, names.OperatorName)

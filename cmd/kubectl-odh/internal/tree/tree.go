@@ -312,7 +312,8 @@ func (g *gatherer) search(ctx context.Context, namespaces ...string) {
 	}
 }
 
-// list lists a kind. A missing permission to list all namespaces is noted once for all kinds, because namespaces of known objects are searched too.
+// list lists a kind. A missing permission to list all namespaces is noted once for all kinds, because namespaces of known objects are
+// searched too.
 func (g *gatherer) list(ctx context.Context, kind fetch.Kind, namespace string) []unstructured.Unstructured {
 	options, list := metav1.ListOptions{}, g.WithGaps(nil).List
 	if namespace == "" {
