@@ -428,7 +428,7 @@ e2e-demo: ## Test `make demo REAL=1` and open the pages of MLflow and of a Ray d
 	go test -tags e2e,$(TAGS) -count=1 -timeout 60m -run TestRealDemo ./test/demo
 
 .PHONY: e2e-ci
-e2e-ci: ## Run the specs of e2e with the label ci on one real node: data, guards and the rollout of the operator
+e2e-ci: ## Run the specs of e2e with the label ci on one real node: data and authorization of a registry; leader election, rollout and removal of the operator
 	go run github.com/onsi/ginkgo/v2/ginkgo -tags e2e -timeout 60m -label-filter=ci ./test/e2e
 
 .PHONY: cluster-build

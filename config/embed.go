@@ -1,5 +1,5 @@
-// Package shipped embeds the manifests of CRDs, roles and webhooks, with which programs compare a cluster, and the manifests that the manager
-// applies if OLM installs it.
+// Package shipped embeds the manifests of CRDs, roles and webhooks, with which `kubectl odh doctor` compares a cluster, and the manifests
+// that the manager applies if OLM installs it.
 package shipped
 
 import "embed"

@@ -14,7 +14,7 @@ import (
 const MaxAccessReviews = 200
 
 // errTooManyReviews is returned when a request exceeds MaxAccessReviews.
-var errTooManyReviews = fmt.Errorf("the request needs more than %d reviews of permissions: name fewer Secrets, ConfigMaps and other objects in it", MaxAccessReviews)
+var errTooManyReviews = fmt.Errorf("the request needs more than %d access reviews: use fewer Secrets, ConfigMaps and other objects", MaxAccessReviews)
 
 // LimitReviews caches the access reviews of one request and limits their number, because every client that reaches the webhooks can cause
 // them.

@@ -15,7 +15,7 @@ import (
 const (
 	// maxReviewBody is the maximum body size of webhooks of controller-runtime.
 	maxReviewBody = 7 << 20
-	// acquireTimeout is how long a request waits for memory. The API server retries it after retryAfter, until its own timeout.
+	// acquireTimeout is how long a request waits for memory of one pool. The API server retries it after retryAfter, until its own timeout.
 	acquireTimeout = 2 * time.Second
 	retryAfter     = "1" // seconds
 )
@@ -29,8 +29,8 @@ type MemoryLimited interface {
 	Weigh(body []byte) int64
 }
 
-// Budget limits the memory of all concurrent reviews and conversions, because every pod that can reach the port can send them. Large requests
-// use separate pools, so that they cannot block small requests, which most writes are.
+// Budget limits the memory of all concurrent reviews and conversions, because every pod that can reach the port can send them. Large
+// requests use separate pools, so that they cannot block the small requests of most writes.
 type Budget struct {
 	bodies  []pool // for request bodies
 	decoded []pool // for decoding and evaluating them
@@ -68,11 +68,11 @@ func poolFor(pools []pool, size int64) *pool {
 	return nil
 }
 
-// errTooLarge is returned for a request that exceeds all pools.
+// errTooLarge is returned for a request that exceeds the limit of its handler or all pools.
 var errTooLarge = errors.New("too large")
 
-// Guard returns a handler that reserves memory before it calls next. It returns status 429 if no memory is available in time, and 413 if a
-// request exceeds all pools, if possible before its body is read.
+// Guard returns a handler that reserves memory before it calls next. It responds with status 429 if no memory is available in time, 413 if
+// a request exceeds the limit of next or all pools, if possible before its body is read, and 400 if the body cannot be read.
 func (b *Budget) Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		release, err := b.reserve(next, r)

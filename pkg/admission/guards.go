@@ -28,7 +28,8 @@ func NewGuards(mgr ctrl.Manager, rules Rules) (Guards, error) {
 	return Guards{Rules: rules, Access: Reviewer(client.SubjectAccessReviews())}, nil
 }
 
-// ForManagerOnly returns guards that only reject references that no user can use, for kinds whose pods the manager does not create.
+// ForManagerOnly returns guards that only reject references that no user can use. They suffice for a RayCluster, whose pods the manager
+// does not create, and for an AppWrapper, whose webhook reviews the permissions to create its components.
 func (g Guards) ForManagerOnly() Guards {
 	g.Rules.Mode = Off
 	return g

@@ -106,7 +106,7 @@ func TestReviewsPerRequestAreLimited(t *testing.T) {
 	}
 	reviews = 0
 	response := guards.Wrap(allow, schema.GroupKind{}, references(1500)).Handle(t.Context(), request)
-	if response.Allowed || response.Result.Code != http.StatusForbidden || !strings.Contains(response.Result.Message, "more than 200 reviews of permissions: name fewer") || reviews != MaxAccessReviews {
+	if response.Allowed || response.Result.Code != http.StatusForbidden || !strings.Contains(response.Result.Message, "more than 200 access reviews: use fewer") || reviews != MaxAccessReviews {
 		t.Errorf("got %+v after %d reviews", response.Result, reviews)
 	}
 }

@@ -17,8 +17,9 @@ var podSecurityEvaluator = sync.OnceValues(func() (policy.Evaluator, error) {
 	return policy.NewEvaluator(policy.DefaultChecks(), nil)
 })
 
-// AddPrivileges adds the violations of a Pod Security level. Unset fields have the defaults of the manager, which all levels allow.
-func (r *References) AddPrivileges(level Level, metadata *metav1.ObjectMeta, spec *corev1.PodSpec, path *field.Path) {
+// AddPodSecurityViolations adds the violations of a Pod Security level. Unset fields are evaluated with the defaults of the manager, which
+// all levels allow.
+func (r *References) AddPodSecurityViolations(level Level, metadata *metav1.ObjectMeta, spec *corev1.PodSpec, path *field.Path) {
 	evaluator, err := podSecurityEvaluator()
 	if err != nil {
 		r.Add(Privilege, err.Error(), path)

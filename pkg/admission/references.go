@@ -28,7 +28,7 @@ const (
 	Volume                   Kind = "volume"
 	Label                    Kind = "label of pods"
 	Annotation               Kind = "annotation of pods"
-	ExistingClaim            Kind = "existing data for a volume" // PersistentVolume or data source of a claim that is created
+	ExistingData             Kind = "existing data for a volume" // PersistentVolume or data source of a claim that is created
 	ResourceClaim            Kind = "resource claim"
 	Host                     Kind = "domain"
 	RuntimeAnnotation        Kind = "annotation of a runtime"
@@ -43,7 +43,8 @@ const (
 // Reference is an object or a field that pods use.
 type Reference struct {
 	Kind Kind
-	// Name is the name of the object in the namespace of the pods; of a privilege, the violation.
+	// Name is the name of the object in the namespace of the pods, or text that identifies the field, such as an image, the key of a label
+	// or the violation of a Pod Security level.
 	Name string
 	// content distinguishes references of the same name.
 	content string
@@ -100,7 +101,7 @@ func (r *References) AddPod(spec *corev1.PodSpec, path *field.Path) {
 			c := list.containers[i].DeepCopy()
 			containerPath := path.Child(list.name).Index(i)
 			r.Add(Image, c.Image, containerPath.Child("image"))
-			c.Resources, c.Image, c.ImagePullPolicy = corev1.ResourceRequirements{}, "", "" // do not change the process
+			c.Resources, c.Image, c.ImagePullPolicy = corev1.ResourceRequirements{}, "", "" // Image is a reference of its own
 			r.AddContent(Container, c.Name, c, containerPath)
 		}
 	}
@@ -145,7 +146,7 @@ func toJSON(value any) any {
 }
 
 // AddReferences adds the Secrets, ConfigMaps, ServiceAccounts and tokens anywhere in a value, which must be convertible to JSON. It recognizes
-// them by the field names that all Kubernetes APIs and those of this operator use.
+// them by the field names that are usual in the APIs of Kubernetes and of this operator.
 func (r *References) AddReferences(value any, path *field.Path) {
 	switch v := value.(type) {
 	case map[string]any:

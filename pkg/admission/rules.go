@@ -36,9 +36,9 @@ const (
 	Restricted Level = "restricted"
 )
 
-// Rules configure which references are allowed. Objects of the manager itself can never be referenced, regardless of the mode.
+// Rules configure which references are allowed. The ServiceAccount and Secrets of the manager, and reserved labels, are always forbidden.
 type Rules struct {
-	// Mode applies to objects that do not belong to the manager.
+	// Mode applies to all other references.
 	Mode Mode
 	// Level is the required level of pods.
 	Level Level
@@ -46,8 +46,8 @@ type Rules struct {
 	Namespace, Account string
 }
 
-// reservedLabels are prefixes of label keys by which Services of the platform select pods. Foreign pods with such a label would receive
-// the traffic of these Services.
+// reservedLabels are prefixes of label keys by which Services, NetworkPolicies and controllers of the platform select pods. Foreign pods
+// with such a label could receive the traffic of a Service.
 var reservedLabels = []string{"platform.opendatahub.io/", "ray.io/", "modelmesh-service", "workload.codeflare.dev/"}
 
 // IsReservedLabel reports whether the platform selects pods by the label.
@@ -149,7 +149,7 @@ func (r Rules) Review(ctx context.Context, access Access, user authenticationv1.
 	return result, nil
 }
 
-// permissionError returns a message if the user lacks permission for a reference, otherwise "".
+// permissionError returns a message if the user lacks permission for a reference, otherwise "". No permission allows a Privilege.
 func (r Rules) permissionError(user authenticationv1.UserInfo, reference Reference, permissions []authorizationv1.ResourceAttributes,
 	hasPermission func(authorizationv1.ResourceAttributes) (bool, error)) (string, error) {
 	if reference.Kind == Privilege {
@@ -185,7 +185,7 @@ func sufficientPermissions(namespace string, reference Reference) []authorizatio
 		return []authorizationv1.ResourceAttributes{pods, token}
 	case ServiceAccountAnnotation:
 		return []authorizationv1.ResourceAttributes{permission("create", "serviceaccounts", "")}
-	case ExistingClaim:
+	case ExistingData:
 		return []authorizationv1.ResourceAttributes{permission("create", "persistentvolumeclaims", "")}
 	case Host:
 		host := permission("create", "routes", "")

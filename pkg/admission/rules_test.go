@@ -39,7 +39,7 @@ func referencesOfPod(t *testing.T, namespace, text string) References {
 	u.AddPod(&pod.Spec, path)
 	u.AddMetadata(Label, pod.Labels, path.Child("labels"))
 	u.AddMetadata(Annotation, pod.Annotations, path.Child("annotations"))
-	u.AddPrivileges(shipped.Level, &pod.ObjectMeta, &pod.Spec, path)
+	u.AddPodSecurityViolations(shipped.Level, &pod.ObjectMeta, &pod.Spec, path)
 	return u
 }
 
@@ -248,11 +248,11 @@ func TestReviewsStopAfterMaxErrors(t *testing.T) {
 // A pod without a security context complies with level Restricted, because the manager sets the context.
 func TestRestrictedAllowsDefaultedSecurityContext(t *testing.T) {
 	u := References{}
-	u.AddPrivileges(Restricted, &metav1.ObjectMeta{}, &corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}, field.NewPath("spec"))
+	u.AddPodSecurityViolations(Restricted, &metav1.ObjectMeta{}, &corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}, field.NewPath("spec"))
 	if len(u.items) > 0 {
 		t.Errorf("got violations %v, want none", u.items)
 	}
-	u.AddPrivileges(Restricted, &metav1.ObjectMeta{}, &corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(false)}}, field.NewPath("spec"))
+	u.AddPodSecurityViolations(Restricted, &metav1.ObjectMeta{}, &corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(false)}}, field.NewPath("spec"))
 	if len(u.items) != 1 {
 		t.Errorf("got violations %v, want one", u.items)
 	}

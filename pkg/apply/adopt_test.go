@@ -255,7 +255,7 @@ func TestAdoptionReportsErrors(t *testing.T) {
 	}), client.FieldOwner("old")))
 	a.failing["patch"] = errors.New("no")
 	err := a.tryApply("live=1 apply=0 patch=1", newConfigMap("a", "1"))
-	if want := "applying ConfigMap ns/a: adopting it: no"; err == nil || err.Error() != want {
+	if want := "applying ConfigMap ns/a: patching it: no"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

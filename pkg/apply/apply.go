@@ -30,9 +30,9 @@ import (
 // Apply applies the desired objects of an owner stage by stage, and those of one stage in parallel. A failed object does not stop its own
 // stage, but all later ones: see Stage. The result joins an *Error for each failed object, and names the objects that are held back.
 //
-// A terminating object is not written. It is an error only after deletionGracePeriod or without the labels, because the deletion of a
-// labelled object causes a watch event: see also Changes. An Ingress is deleted instead of written while FindHost finds an older one with
-// its host. For a terminating or deleted owner, isOrphaned and skipsCreate select the objects that are not written.
+// A terminating object is not written. It is an error only after deletionGracePeriod, or if it lacks the component labels, so that no watch
+// event reports its deletion. Otherwise Changes.RequeueAfter is set. An Ingress is deleted instead of written while FindHost finds an older
+// one with its host. For a terminating or deleted owner, isOrphaned and skipsCreate select the objects that are not written.
 func (a *Applier) Apply(ctx context.Context, owner client.Object, desired Desired) error {
 	o := newOwner(owner, a.Client.Scheme())
 	o.terminating = sync.OnceValues(func() (bool, error) { return a.ownerTerminating(ctx, o.GetNamespace(), o.reference()) })
@@ -107,7 +107,7 @@ func (a *Applier) applyIfChanged(ctx context.Context, o owner, c *child) error {
 		return a.applyWithRepair(ctx, o, c)
 	case c.Existing == nil && !c.IgnoreIfForeign && a.isNew(o, c.key, cached):
 		err := a.createIfAbsent(ctx, o, c, false)
-		if !apierrors.IsConflict(err) || c.NeverDelete { // generated data must not overwrite that of an existing object
+		if !apierrors.IsConflict(err) || c.NeverDelete { // such objects hold generated data, which must not overwrite existing data
 			return err
 		}
 	}
@@ -150,7 +150,7 @@ func (a *Applier) createIfAbsent(ctx context.Context, o owner, c *child, existed
 }
 
 // applyAfterRead reads the live object and applies the desired one if they differ. It does not write a foreign, terminating or orphaned
-// object, or one that is unchanged since the last apply, whose response already differed from the desired object.
+// object. It also skips an object that equals the response to the last apply, even if that response differs from the desired object.
 func (a *Applier) applyAfterRead(ctx context.Context, o owner, c *child, last record, cached client.Object) error {
 	live, err := a.read(ctx, o, c, cached)
 	if apierrors.IsNotFound(err) {
@@ -231,7 +231,7 @@ func (a *Applier) prepareForApply(ctx context.Context, o owner, c *child, live *
 	}
 	version := live.GetResourceVersion()
 	if err := a.patch(ctx, "adopt", c.key, live, prepared); err != nil {
-		return nil, fmt.Errorf("adopting it: %w", err)
+		return nil, fmt.Errorf("patching it: %w", err)
 	}
 	if c.ResourceVersion == version {
 		c.ResourceVersion = prepared.GetResourceVersion() // the new version is not a foreign change
@@ -303,7 +303,7 @@ func isTimeoutsUnsupported(kind schema.GroupKind, err error) bool {
 	return kind == httpRouteKind && err != nil && strings.Contains(err.Error(), ".timeouts: field not declared in schema")
 }
 
-// Server-side apply merges desired fields with fields of other clients. Fields that exclude each other (value and valueFrom, two
+// Server-side apply merges desired fields with fields of other clients. Mutually exclusive fields (value and valueFrom, two
 // sources of a volume, two handlers of a probe, a strategy and the parameters of another) make the merged object invalid on
 // each retry. Changes of immutable fields, such as roleRef, are rejected too. repair resolves both, once per rejected apply.
 

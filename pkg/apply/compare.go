@@ -18,7 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
-// After a restart nothing is recorded, and an object is compared as it is in the cluster with the desired one. Both sides are trees:
+// After a restart no record exists, and the live object is compared with the desired one. Both are trees:
 //
 //   - The entry of FieldOwner in managedFields contains every field that was applied and that no other client has changed or removed since. It
 //     must have exactly the desired fields: matchesDesired walks both, and pairs the items of lists by their keys.
@@ -270,7 +270,7 @@ func hashContent(object *unstructured.Unstructured) uint64 {
 	return hashJSON(content) | 1 // never 0, which means no mutation
 }
 
-// hashJSON returns a hash of the fields and values of a JSON object, in any order.
+// hashJSON returns a hash of a JSON object. It does not depend on the order of the fields.
 func hashJSON(object map[string]any) uint64 {
 	data, _ := json.Marshal(object) // cannot fail: the object was decoded from JSON
 	return maphash.Bytes(hashSeed, data)

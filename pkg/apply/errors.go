@@ -16,7 +16,7 @@ import (
 
 // Error is the failure of one object. Err may wrap an error of the API server, a *ForeignError or a *TerminatingError.
 type Error struct {
-	// Action is deleting, or empty for applying.
+	// Action is deleting, or empty for an apply, create or patch, which messages call applying.
 	Action                string
 	Kind, Namespace, Name string
 	Err                   error

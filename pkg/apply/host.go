@@ -16,8 +16,9 @@ import (
 // hostRacePeriod is the maximum difference of the creation times of two Ingresses that were created before the cache contained the other.
 const hostRacePeriod = time.Minute
 
-// FindHost returns the host of a desired Ingress, and the cached Ingress of another resource that holds the host. Otherwise both results are
-// empty. Ingress controllers would serve both Ingresses, while a router of OpenShift rejects the later Route.
+// FindHost returns the host of a desired Ingress, and the cached Ingress of another resource that holds the host. Both are empty if
+// there is no such Ingress or desired has another kind. Ingress controllers would serve both Ingresses, while a router of OpenShift rejects
+// the later Route.
 //
 // A published Ingress keeps its host, unless an older one was created at about the same time: users can write the labels of an older Ingress,
 // and a resource can change its host.

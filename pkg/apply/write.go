@@ -48,13 +48,13 @@ func (a *Applier) create(ctx context.Context, o owner, c *child) error {
 	return nil
 }
 
-// CreateAsIs creates an object, such as one from a template of a user, without adding labels or owner references. It serves objects that
-// are never applied. The response is stored in object. Errors are those of the API server.
+// CreateAsIs creates an object, such as one from a template of a user, without adding labels or owner references. Use it only for objects
+// that are never applied. The response is stored in object. Errors are those of the API server.
 func (a *Applier) CreateAsIs(ctx context.Context, object *unstructured.Unstructured) error {
 	return a.send(ctx, "create", object.GetKind(), created, func() error { return a.Client.Create(ctx, object, client.FieldOwner(a.FieldOwner)) })
 }
 
-// PatchExisting sends the modifications of mutate as a merge patch, such as of a PersistentVolumeClaim, whose spec is mostly immutable.
+// PatchExisting changes an existing object, such as a PersistentVolumeClaim, with a merge patch of the changes that mutate makes.
 // live must be the caller's own copy; the response is stored in it. A concurrent write is a conflict error. The patch is skipped if nothing
 // changed, if the object is terminating, or if it would get a reference to a terminating owner. Errors are of type *Error.
 func (a *Applier) PatchExisting(ctx context.Context, live client.Object, mutate func()) error {

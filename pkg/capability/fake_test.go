@@ -37,7 +37,7 @@ func newDiscovery(kinds ...schema.GroupVersionKind) *fakeDiscovery {
 // plurals maps kinds to the resource names that the fake serves.
 var plurals = map[string]string{
 	"Route": "routes", "Ingress": "ingresses", "HTTPRoute": "httproutes", "ReferenceGrant": "referencegrants",
-	"ServiceMonitor": "servicemonitors", "PrometheusRule": "prometheusrules", "RayCluster": "rayclusters",
+	"ServiceMonitor": "servicemonitors", "PrometheusRule": "prometheusrules", "RayCluster": "rayclusters", "Group": "groups",
 }
 
 func crdName(k schema.GroupVersionKind) string { return plurals[k.Kind] + "." + k.Group }

@@ -143,12 +143,12 @@ func TestAnyHistoryConverges(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		history := steps.Draw(rt, "steps")
 		runInBubble(t, rt, func(t *testing.T) string {
-			env, recorder, watched := newEnvironment(t), &changes{}, map[schema.GroupVersionKind]*informers{}
+			env, recorder, watched := newEnvironment(t), &changes{}, map[schema.GroupVersionKind]*fakeCache{}
 			w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
 			w.Subscribe(t.Context(), recorder.add)
 			var sources []source.Source
 			for _, k := range kinds {
-				watched[k] = &informers{}
+				watched[k] = &fakeCache{}
 				sources = append(sources, w.Kind(watched[k], k, nil, &handler.EnqueueRequestForObject{}))
 			}
 			defer startController(t, newController(t, sources...))()
@@ -172,7 +172,7 @@ func TestAnyHistoryConverges(t *testing.T) {
 }
 
 // compare returns the first difference between an idle watcher and the real state, or "".
-func compare(w *Watcher, expected Set, notified []Set, watched map[schema.GroupVersionKind]*informers) string {
+func compare(w *Watcher, expected Set, notified []Set, watched map[schema.GroupVersionKind]*fakeCache) string {
 	if !w.Current().Equal(expected) {
 		return fmt.Sprintf("got served kinds %q, want %q", w.Current(), expected)
 	}

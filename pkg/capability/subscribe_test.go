@@ -66,7 +66,7 @@ func TestEndedSubscriptionsAreRemoved(t *testing.T) {
 			w.Subscribe(ctx, recorder.add)
 			w.OnChange(ctx, func(Set) {})
 			for _, k := range []schema.GroupVersionKind{Route, HTTPRoute} {
-				if err := w.Kind(&informers{}, k, nil, &handler.EnqueueRequestForObject{}).Start(ctx, nil); err != nil {
+				if err := w.Kind(&fakeCache{}, k, nil, &handler.EnqueueRequestForObject{}).Start(ctx, nil); err != nil {
 					t.Fatal(err)
 				}
 			}

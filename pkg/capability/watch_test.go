@@ -22,8 +22,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/objectmeta"
 )
 
-// informers is a cache that counts the running informers, and all informers that were started.
-type informers struct {
+// fakeCache is a cache that counts the running informers, and all informers that were started.
+type fakeCache struct {
 	informertest.FakeInformers
 	unsynced bool // informers never sync, like those of a removed kind
 
@@ -32,7 +32,7 @@ type informers struct {
 	requests       []client.Object
 }
 
-func (c *informers) GetInformer(ctx context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+func (c *fakeCache) GetInformer(ctx context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
 	c.mu.Lock()
 	c.requests = append(c.requests, obj)
 	c.running++
@@ -45,14 +45,14 @@ func (c *informers) GetInformer(ctx context.Context, obj client.Object, _ ...cac
 	return &controllertest.FakeInformer{}, nil
 }
 
-func (c *informers) RemoveInformer(context.Context, client.Object) error {
+func (c *fakeCache) RemoveInformer(context.Context, client.Object) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.running--
 	return nil
 }
 
-func (c *informers) expectInformers(t *testing.T, running, total int) {
+func (c *fakeCache) expectInformers(t *testing.T, running, total int) {
 	t.Helper()
 	synctest.Wait()
 	c.mu.Lock()
@@ -119,22 +119,22 @@ func TestKindStartsAndStops(t *testing.T) {
 	for name, object := range map[string]client.Object{"metadata": nil, "typed": &routev1.Route{}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				env, store := fakeAPIServer{newDiscovery(), newCluster(t)}, &informers{}
+				env, informerCache := fakeAPIServer{newDiscovery(), newCluster(t)}, &fakeCache{}
 				w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
-				defer startController(t, newController(t, w.Kind(store, Route, object, &handler.EnqueueRequestForObject{})))() // starts before the Watcher
+				defer startController(t, newController(t, w.Kind(informerCache, Route, object, &handler.EnqueueRequestForObject{})))() // starts before the Watcher
 				run(t, w)
-				store.expectInformers(t, 0, 0)
+				informerCache.expectInformers(t, 0, 0)
 				for round := range 3 {
 					env.addKind(Route)
-					store.expectInformers(t, 1, round+1)
+					informerCache.expectInformers(t, 1, round+1)
 					env.removeKind(Route)
-					store.expectInformers(t, 0, round+1)
+					informerCache.expectInformers(t, 0, round+1)
 				}
 				want := client.Object(objectmeta.New(Route))
 				if object != nil {
 					want = object
 				}
-				for _, requested := range store.requests {
+				for _, requested := range informerCache.requests {
 					if requested != object && requested.GetObjectKind().GroupVersionKind() != want.GetObjectKind().GroupVersionKind() {
 						t.Errorf("unexpected informer for %T %s", requested, requested.GetObjectKind().GroupVersionKind())
 					}
@@ -144,37 +144,37 @@ func TestKindStartsAndStops(t *testing.T) {
 	}
 }
 
-func TestKindServedAtStart(t *testing.T) {
+func TestKindServedWhenSourceIsCreated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		env, store := fakeAPIServer{newDiscovery(), newCluster(t)}, &informers{}
+		env, informerCache := fakeAPIServer{newDiscovery(), newCluster(t)}, &fakeCache{}
 		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
 		run(t, w)
 		env.addKind(HTTPRoute)
-		c := newController(t, w.Kind(store, HTTPRoute, nil, &handler.EnqueueRequestForObject{}))
-		store.expectInformers(t, 0, 0)
+		c := newController(t, w.Kind(informerCache, HTTPRoute, nil, &handler.EnqueueRequestForObject{}))
+		informerCache.expectInformers(t, 0, 0)
 		stop := startController(t, c)
-		store.expectInformers(t, 1, 1)
+		informerCache.expectInformers(t, 1, 1)
 
 		// The source of a stopped controller is not started again.
 		stop()
 		env.removeKind(HTTPRoute)
 		env.addKind(HTTPRoute)
-		store.expectInformers(t, 1, 1)
+		informerCache.expectInformers(t, 1, 1)
 	})
 }
 
-func TestKindServedBeforeControllerStarts(t *testing.T) {
+func TestKindServedAfterSourceIsCreated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		env, store := fakeAPIServer{newDiscovery(), newCluster(t)}, &informers{}
+		env, informerCache := fakeAPIServer{newDiscovery(), newCluster(t)}, &fakeCache{}
 		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
 		run(t, w)
-		c := newController(t, w.Kind(store, HTTPRoute, nil, &handler.EnqueueRequestForObject{}))
+		c := newController(t, w.Kind(informerCache, HTTPRoute, nil, &handler.EnqueueRequestForObject{}))
 		env.addKind(HTTPRoute)
 		env.removeKind(HTTPRoute)
 		env.addKind(HTTPRoute)
-		store.expectInformers(t, 0, 0)
+		informerCache.expectInformers(t, 0, 0)
 		defer startController(t, c)()
-		store.expectInformers(t, 1, 1) // one informer, although the kind was added twice
+		informerCache.expectInformers(t, 1, 1) // one informer, although the kind was added twice
 	})
 }
 
@@ -182,16 +182,16 @@ func TestKindServedBeforeControllerStarts(t *testing.T) {
 // bubble fails on blocked goroutines.
 func TestKindRemovedDuringSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		env, recorder, store := fakeAPIServer{newDiscovery(), newCluster(t)}, &changes{}, &informers{unsynced: true}
+		env, recorder, informerCache := fakeAPIServer{newDiscovery(), newCluster(t)}, &changes{}, &fakeCache{unsynced: true}
 		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
 		w.Subscribe(t.Context(), recorder.add)
-		defer startController(t, newController(t, w.Kind(store, HTTPRoute, nil, &handler.EnqueueRequestForObject{})))()
+		defer startController(t, newController(t, w.Kind(informerCache, HTTPRoute, nil, &handler.EnqueueRequestForObject{})))()
 		run(t, w)
 		env.addKind(HTTPRoute)
-		store.expectInformers(t, 1, 1)
+		informerCache.expectInformers(t, 1, 1)
 		env.removeKind(HTTPRoute)
 		advance(time.Minute)
-		store.expectInformers(t, 0, 1)
+		informerCache.expectInformers(t, 0, 1)
 		if recorder.len() != 2 {
 			t.Errorf("got %d notifications, want 2", recorder.len())
 		}

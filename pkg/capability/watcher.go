@@ -34,7 +34,7 @@ const (
 	// discoveryGracePeriod is how long discovery is polled until it lists the CRDs of the informer, and how long a kind that it
 	// omits still counts as served.
 	discoveryGracePeriod = 30 * time.Second
-	// minBackoff and maxBackoff limit the interval of polling during the grace period, and after discovery failed.
+	// minBackoff and maxBackoff limit the interval of discovery after a call that failed or did not agree with the CRDs.
 	minBackoff = 250 * time.Millisecond
 	maxBackoff = 30 * time.Second
 	// resyncPeriod is the interval of discovery while the CRD informer is synced, pollPeriod otherwise.
@@ -173,7 +173,7 @@ func (w *Watcher) refresh(ctx context.Context) time.Duration {
 	listed, unreadable, err := readDiscovery(ctx, w.options.Discovery)
 	platformKubeRay, known := w.kubeRay.Current()
 	if err != nil && !errors.Is(ctx.Err(), context.Canceled) { // ctx is canceled when the manager stops
-		w.options.Log.Error(err, "Reading discovery; keeping the last known optional APIs")
+		w.options.Log.Error(err, "Failed to read discovery; keeping the last known optional APIs")
 	}
 	if err == nil && known {
 		kinds, consistent := w.servedKinds(listed, unreadable)

@@ -54,7 +54,7 @@ func NewWatcher(client dynamic.Interface, clk clock.Clock, log logr.Logger) *Wat
 	}, singleton.AbsentUnlessKnown, FromIngress)}
 }
 
-// Domain returns the current domain without leading and trailing dots, or "" if it is unknown.
+// Domain returns the current domain without leading and trailing dots, or "" if there is none or it is unknown.
 func (w *Watcher) Domain() string {
 	domain, _ := w.Current()
 	return domain

@@ -3,6 +3,7 @@ package clusterdomain
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -116,22 +117,28 @@ func TestHasSynced(t *testing.T) {
 }
 
 func TestChangesTriggerController(t *testing.T) {
-	w, _ := newWatcher()
-	w.SetServed(true)
-	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-	defer queue.ShutDown()
-	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b"}}
-	if err := w.EventSource(object, &handler.EnqueueRequestForObject{}).Start(t.Context(), queue); err != nil {
-		t.Fatal(err)
-	}
-	w.OnUpdate(ingress(map[string]any{"domain": "one.example.org"}))
-	poll.Until(t, 10*time.Second, "the controller is triggered", func() bool { return queue.Len() == 1 })
-	got, _ := queue.Get()
-	if got.Name != "b" || got.Namespace != "a" {
-		t.Errorf("got request %v, want a/b", got)
-	}
-	queue.Done(got)
-	w.OnUpdate(ingress(map[string]any{"domain": "one.example.org"})) // unchanged
-	w.OnUpdate(ingress(map[string]any{"domain": "two.example.org"}))
-	poll.Until(t, 10*time.Second, "the controller is triggered again", func() bool { return queue.Len() == 1 })
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := newWatcher()
+		w.SetServed(true)
+		queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+		defer queue.ShutDown()
+		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b"}}
+		if err := w.EventSource(object, &handler.EnqueueRequestForObject{}).Start(t.Context(), queue); err != nil {
+			t.Fatal(err)
+		}
+		update := func(domain string, requests int) {
+			w.OnUpdate(ingress(map[string]any{"domain": domain}))
+			if synctest.Wait(); queue.Len() != requests {
+				t.Fatalf("got %d requests after the update to %s, want %d", queue.Len(), domain, requests)
+			}
+		}
+		update("one.example.org", 1)
+		got, _ := queue.Get()
+		if got.Name != "b" || got.Namespace != "a" {
+			t.Errorf("got request %v, want a/b", got)
+		}
+		queue.Done(got)
+		update("one.example.org", 0)
+		update("two.example.org", 1)
+	})
 }

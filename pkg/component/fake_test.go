@@ -134,12 +134,11 @@ func (c *fakeCapabilities) set(kinds ...schema.GroupVersionKind) {
 	c.Notify(set)
 }
 
-// worker is a runnable that counts its runs and can return an error.
+// worker is a runnable that counts its runs.
 type worker struct {
 	mu             sync.Mutex
 	running, total int
 	maxRunning     int
-	fail           chan error
 }
 
 func (w *worker) Start(ctx context.Context) error {
@@ -153,12 +152,8 @@ func (w *worker) Start(ctx context.Context) error {
 		defer w.mu.Unlock()
 		w.running--
 	}()
-	select {
-	case err := <-w.fail:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	<-ctx.Done()
+	return ctx.Err()
 }
 
 func (w *worker) expectRuns(t *testing.T, running, total int) {

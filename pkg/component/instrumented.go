@@ -81,8 +81,8 @@ func (m *instrumentedManager) GetCache() cache.Cache {
 	return &instrumentedCache{m.Manager.GetCache(), m}
 }
 
-// instrumentedCache records informers that are requested and not synced. GetInformer blocks until the sync, such as without permission to
-// list, and the component counts as not running. If ctx ends, the informer is no longer needed and does not count.
+// instrumentedCache records informers that are requested and not synced. GetInformer blocks until the informer is synced, for example until
+// there is permission to list, and the component counts as not running. If ctx ends, the informer is no longer needed and does not count.
 type instrumentedCache struct {
 	cache.Cache
 	manager *instrumentedManager

@@ -16,8 +16,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// ErrAPIRemoved is returned by the manager when a kind that a running component requires is removed: informers and controllers cannot be
-// removed from a manager. The program should start again without the component.
+// ErrAPIRemoved is returned by the manager when a kind that a component requires is removed after its setup began: informers and
+// controllers cannot be removed from a manager. The program should start again without the component.
 var ErrAPIRemoved = errors.New("an API that it requires was removed")
 
 const (

@@ -64,7 +64,7 @@ func (s sources) components(known, defaults []string) (map[string]bool, error) {
 	return enabled, nil
 }
 
-// enableVariable returns the value of ENABLE_X, or of the legacy variable if it is unset.
+// enableVariable returns the value of ENABLE_X or, if that is unset, of a legacy variable that is true.
 func (s sources) enableVariable(component string) value {
 	variable := "ENABLE_" + strings.ToUpper(component)
 	if legacy := legacyEnableVariables[component]; s.env(variable) == "" && isTrue(s.env(legacy)) {

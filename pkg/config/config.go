@@ -194,7 +194,7 @@ func Load(p Program, args []string, lookup func(string) (string, bool), read fun
 	cfg := Config{}
 	cfg.MLflow.Version = strings.TrimPrefix(strings.TrimSpace(p.MLflowVersion), "v")
 	allSettings := settings(&cfg, p.Components)
-	src := sources{lookup: lookup}
+	src := sources{lookupEnv: lookup}
 
 	var err error
 	if src.flags, err = parseArgs(args, allSettings, p.Components); err != nil {

@@ -73,7 +73,8 @@ type RayCluster struct {
 }
 
 // ForPlatform returns the effective settings on a platform. Except on OpenShift, exposure by Gateway overrides Publish unless it is
-// PublishNone, and exposure by Ingress provides a default IngressDomain. On OpenShift, Exposure is empty.
+// PublishNone, and exposure by Ingress provides a default IngressDomain. On OpenShift, Exposure is empty, and the default GatewayNamespace
+// is OpenShiftGateways.
 func (r RayCluster) ForPlatform(openShift bool) RayCluster {
 	switch {
 	case openShift:
@@ -152,7 +153,7 @@ func (r *RayCluster) validate() error {
 	return nil
 }
 
-// trimmedSubdomain parses an optional object name and removes dots around it.
+// trimmedSubdomain parses an optional object name or domain, and removes dots around it.
 func trimmedSubdomain(dst *string) func(string) error {
 	return func(raw string) error { return optional(subdomain, dst)(strings.Trim(strings.TrimSpace(raw), ".")) }
 }

@@ -16,19 +16,19 @@ import (
 // ErrHelp is returned by Load when the arguments contain --help or -h.
 var ErrHelp = errors.New("help requested")
 
-// sources are the sources of values.
+// sources holds the flags, the environment and the config file, in order of precedence.
 type sources struct {
-	flags  map[string]value // by name
-	lookup func(string) (string, bool)
-	file   map[string]value // by dotted key
+	flags     map[string]value            // by name
+	lookupEnv func(string) (string, bool) // as os.LookupEnv; nil for an empty environment
+	file      map[string]value            // by dotted key
 }
 
 // env returns the value of an environment variable without surrounding spaces.
 func (s sources) env(name string) string {
-	if s.lookup == nil {
+	if s.lookupEnv == nil {
 		return ""
 	}
-	v, _ := s.lookup(name)
+	v, _ := s.lookupEnv(name)
 	return strings.TrimSpace(v)
 }
 

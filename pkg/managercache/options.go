@@ -30,14 +30,14 @@ type Need struct {
 	// FullObjects caches whole objects, for kinds whose spec or status is read; otherwise only their metadata is cached.
 	FullObjects bool
 	// IncludeForeign caches all objects, not only those with OperatorLabel. Foreign objects of built-in kinds that are cached as metadata
-	// lose labels, annotations, owner references and finalizers, because there may be thousands. Custom resources with FullObjects always
-	// include foreign objects.
+	// lose labels, annotations, owner references and finalizers, because there may be thousands. Custom resources that are read as typed
+	// objects always include foreign objects.
 	IncludeForeign bool
 }
 
-// Options merges the needs of the enabled components: a kind is cached in the union of their namespaces, and without the label selector if
-// one of the needs includes foreign objects. The transforms apply to every object, in order. Other kinds are cached without limits. The
-// function onRelist is called when a CRD may have changed.
+// Options merges the needs of the enabled components: a kind is cached in the union of their namespaces. A need that includes foreign
+// objects removes the label selector in its namespace; for a custom resource, everywhere. The transforms apply to every object, in order.
+// Other kinds are cached without limits. The function onRelist is called when a CRD may have changed.
 //
 // Custom resources get their selector in NewInformer instead of ByObject, because the cache looks up the scope of each kind in ByObject and
 // fails to start if one is not served.

@@ -33,7 +33,7 @@ func TestTruncate(t *testing.T) {
 		"short":                {"mlflow", 63, "mlflow"},
 		"exactly at the limit": {"mlflow", 6, "mlflow"},
 		"too long":             {"mlflow-with-a-long-tail", 20, "mlflow-with-5e3068c9"},
-		"cut before a dash":    {"abc-defghijklmnopq", 13, "abc-2e8a6811"},
+		"cut after a dash":     {"abc-defghijklmnopq", 13, "abc-2e8a6811"},
 		"hash only":            {"mlflow-server", 9, "c0213670"},
 		"part of the hash":     {"mlflow-server", 4, "c021"},
 		"only dashes":          {strings.Repeat("-", 30), 20, "a4eee14e"},

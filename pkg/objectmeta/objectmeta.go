@@ -1,4 +1,4 @@
-// Package objectmeta reads and creates objects that contain only metadata.
+// Package objectmeta builds and reads objects that contain only metadata.
 package objectmeta
 
 import (

@@ -36,8 +36,8 @@ const (
 	reasonPaused            = "Paused"
 )
 
-// retryableMessages are parts of the messages of responses 400 and 422 to requests that may succeed later: requests that admission policies
-// deny, which can change unnoticed, and JSON patches whose test operation failed because the object has changed.
+// retryableMessages are parts of the messages of responses 400 and 422 to requests that may succeed later: requests denied by admission
+// webhooks or policies, which can change unnoticed, and JSON patches whose test operation failed because the object has changed.
 var retryableMessages = []string{"denied the request", "denied request", "the server rejected our request due to an error in our request"}
 
 // IsTerminal reports whether an error consists only of responses 400 and 422 of the API server without retryableMessages. Such a request
@@ -62,8 +62,8 @@ func classify(err error) error {
 	return err
 }
 
-// ClassifyErrors gives a reconciler that was not created by [New] the same error handling: responses 400 and 422 of the API server are
-// not retried, and waiting for terminating objects and namespaces is not an error.
+// ClassifyErrors gives a reconciler that was not created by [New] the same error handling: errors for which IsTerminal returns true are not
+// retried, and a Wait returned by AsWait is not an error.
 func ClassifyErrors(r reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 		ctx, changes := apply.RecordChanges(ctx)
@@ -154,8 +154,8 @@ func (r *baseReconciler[T]) setOrRemoveCondition(obj T, set bool, c metav1.Condi
 // be clipped.
 const maxMessagePrefix = 80
 
-// isReported reports whether the conditions contain the text of each part of an error. Conflicts, waits, terminating objects and
-// terminating namespaces count as reported.
+// isReported reports whether the conditions contain the text of each part of an error. Conflicts, waits, terminating namespaces, and
+// terminating objects that have not timed out count as reported.
 func (r *baseReconciler[T]) isReported(obj T, err error) bool {
 	list := r.conditions.List(obj)
 	return apply.AllErrorsMatch(err, func(err error) bool {

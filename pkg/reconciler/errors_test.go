@@ -74,7 +74,7 @@ func logicWithError(err *error) Logic[*widget] {
 	}
 }
 
-// Terminal responses of the API server are not retried, and the status shows their message until it is outdated.
+// Terminal responses of the API server are not retried, and Stalled shows their message until a reconcile succeeds.
 func TestInvalidRequestIsTerminal(t *testing.T) {
 	err := fmt.Errorf("applying Deployment ns/w: %w", invalidErr)
 	f := newFixture(t, logicWithError(&err), newWidget())
@@ -100,7 +100,8 @@ func TestInvalidRequestIsTerminal(t *testing.T) {
 	}
 }
 
-// Reconciled is set for an error that no other condition reports, but not for conflicts, waits and terminating namespaces or objects.
+// Reconciled is set for an error that no other condition reports, but not for conflicts, waits, terminating namespaces, and objects whose
+// deletion has not timed out.
 func TestUnreportedErrorSetsReconciled(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err      error
@@ -174,7 +175,7 @@ func TestUnavailableIsReconciling(t *testing.T) {
 	}
 }
 
-// A failed finalizer reports why the object remains.
+// If Finalize fails, the condition Reconciled reports its error.
 func TestFailedFinalizerIsReported(t *testing.T) {
 	logic := measuringLogic()
 	logic.Finalizer = finalizer
@@ -198,7 +199,7 @@ func TestTerminatingNamespaceIsRequeued(t *testing.T) {
 	}
 }
 
-// ClassifyErrors handles errors as reconcilers that New creates do.
+// ClassifyErrors handles errors in the same way as the reconcilers that New returns.
 func TestClassifyErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err      error
@@ -224,8 +225,8 @@ func TestClassifyErrors(t *testing.T) {
 	}
 }
 
-// State that phases store for an object is released when it is deleted during its first reconcile.
-func TestObjectDeletedDuringFirstReconcileIsReleased(t *testing.T) {
+// OnDeleted is called for an object that is deleted during its first reconcile: the phases may have stored state.
+func TestOnDeletedRunsForObjectDeletedDuringFirstReconcile(t *testing.T) {
 	logic := measuringLogic()
 	f := newFixture(t, logic, newWidget())
 	f.failWrite = func(string) error {
@@ -242,7 +243,7 @@ func TestObjectDeletedDuringFirstReconcileIsReleased(t *testing.T) {
 	}
 }
 
-// After a restore of etcd, resourceVersions are lower than the written one.
+// An object is stale for maxCacheLag only: after a restore of etcd, all resourceVersions are lower than that of the last update.
 func TestStaleCacheTimesOut(t *testing.T) {
 	clk := testingclock.NewFakePassiveClock(time.Unix(1000, 0))
 	writes := NewStatusWrites(clk, 0)
@@ -279,7 +280,8 @@ func TestInvalidPauseAnnotation(t *testing.T) {
 	}
 }
 
-// The base reconciler and ClassifyErrors requeue for blocking objects, and return an error that is joined with one.
+// The base reconciler and ClassifyErrors requeue for terminating and foreign objects. If another failure is joined, they return the joined
+// error.
 func TestBlockingObjectsAreRequeued(t *testing.T) {
 	terminating, timedOut, foreign := &apply.TerminatingError{}, &apply.TerminatingError{TimedOut: true}, &apply.ForeignError{}
 	for name, tc := range map[string]struct {

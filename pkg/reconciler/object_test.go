@@ -28,9 +28,9 @@ func TestCustomConditionType(t *testing.T) {
 			calls = append(calls, "set "+c.Type+" "+string(c.Status))
 			standardConditions[*widget]().Set(w, c)
 		},
-		Remove: func(w *widget, kind string) {
-			calls = append(calls, "remove "+kind)
-			standardConditions[*widget]().Remove(w, kind)
+		Remove: func(w *widget, conditionType string) {
+			calls = append(calls, "remove "+conditionType)
+			standardConditions[*widget]().Remove(w, conditionType)
 		},
 	}
 	f.reconciler = NewWith(Options{Client: f.client, Recorder: f.recorder, Component: t.Name()}, measuringLogic(), access)

@@ -2,10 +2,10 @@ package reconciler
 
 import "time"
 
-// The times after which an object is reconciled again although no event may report a change.
+// Delays before the next reconcile of an object, for changes that may cause no watch event.
 const (
 	// ConflictRetry is the pause after an update conflict. Normally the watch event of the other change arrives first; the pause covers an
-	// event that arrived before the update, and conflicts that the API server did not report.
+	// event that arrived before the update, and a conflict without an event.
 	ConflictRetry = 250 * time.Millisecond
 	// StaleCacheRetry is the pause while the cache does not hold the last status update. A patch of the older version would conflict.
 	StaleCacheRetry = 25 * time.Millisecond

@@ -13,7 +13,8 @@ func Changed() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, Relisted())
 }
 
-// Relisted matches all events except updates with a new resourceVersion. Without one, the CRD and so the stored fields may have changed.
+// Relisted matches all events except updates with a new resourceVersion. An update without one comes from a relist: the CRD, and so the
+// stored fields, may have changed.
 func Relisted() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		version := e.ObjectNew.GetResourceVersion()
@@ -29,7 +30,7 @@ func ManagedBy(component string) predicate.Predicate {
 	return p
 }
 
-// MatchesOldOrNew matches objects, and updates whose old or new object matches.
+// MatchesOldOrNew matches the events of matching objects, and updates whose old or new object matches.
 func MatchesOldOrNew(matches func(client.Object) bool) predicate.Funcs {
 	p := predicate.NewPredicateFuncs(matches)
 	p.UpdateFunc = func(e event.UpdateEvent) bool { return matches(e.ObjectOld) || matches(e.ObjectNew) }

@@ -21,8 +21,9 @@ const (
 	defaultWorkers = 4
 )
 
-// ControllerOptions are the options of every controller of the operator: a queue that is fair to namespaces, each of which has at most
-// perNamespaceLimit reconciles, and a back-off per object. There is no overall rate limit, because one tenant could exhaust it for all others.
+// ControllerOptions returns the options of every controller of the operator: a queue that is fair to namespaces, each of which has at most
+// perNamespaceLimit concurrent reconciles, and a back-off per object. There is no overall rate limit, because one tenant could exhaust it
+// for all others.
 func ControllerOptions(workers, perNamespaceLimit int) controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: workers,

@@ -56,7 +56,7 @@ type Logic[T StatusObject] struct {
 	InformationalConditions []string
 	// IgnoresPause reports whether a paused object is still reconciled, such as for its security policies. Nil means never.
 	IgnoresPause func(T) bool
-	// OnPaused deletes what the last reconcile reported outside the status, such as metrics, while the object is paused.
+	// OnPaused is called in each reconcile of a paused object. It deletes reports outside of the status, such as metrics.
 	OnPaused func()
 	// Finalizer is added if Finalize is set, and removed from terminating objects even without Finalize.
 	Finalizer string
@@ -82,7 +82,7 @@ type Options struct {
 	Recorder events.EventRecorder
 	// Component is the value of the label component of the metrics.
 	Component string
-	// SettleTime is how long an update of the status waits if Logic.MayWait allows it; 0 for no wait.
+	// SettleTime is the minimum time between two updates of a status if Logic.MayWait allows the second to wait; 0 for none.
 	SettleTime time.Duration
 }
 

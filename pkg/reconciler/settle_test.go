@@ -56,7 +56,7 @@ func TestStatusChangesAreCombined(t *testing.T) {
 	step("Up", 0, 0)
 }
 
-// The status is stored immediately if a phase fails or is stalled.
+// The status is stored immediately if a phase fails or returns a Wait that is Stalled.
 func TestErrorsAndStallsAreNotDeferred(t *testing.T) {
 	for name, tc := range map[string]struct {
 		phaseErr error

@@ -23,9 +23,9 @@ import (
 
 var errStatusNotStored = errors.New("the API server does not store this status")
 
-// StatusWrites stores the last status update of each object of one kind. It detects cached objects that are older than their update, and fields
-// that the API server dropped, such as fields that an older CRD lacks. A status that differs only in dropped fields is not sent again for
-// the same resourceVersion.
+// StatusWrites stores the last status update of each object of one kind. It detects cached objects that are older than their update, and
+// fields that the API server dropped, such as fields that an older CRD lacks. A status that differs only in dropped fields is not sent
+// again for the same resourceVersion.
 type StatusWrites struct {
 	clock      clock.PassiveClock
 	settleTime time.Duration
@@ -74,7 +74,8 @@ func (s *StatusWrites) IsStale(obj client.Object) bool {
 	return err == nil && order < 0
 }
 
-// Defer returns how long an update that may wait must wait: until settleTime has passed since the last update or, if there is none, the first call.
+// Defer returns how long an update that may wait must wait: until settleTime has passed since the last update or, if there is none, the
+// first call.
 func (s *StatusWrites) Defer(obj client.Object) time.Duration {
 	last := s.lastWrite(obj)
 	if last.at.IsZero() && s.settleTime > 0 {
@@ -108,7 +109,8 @@ func (s *StatusWrites) Covers(original, obj client.Object) bool {
 	return true
 }
 
-// Record stores an update. It compares the status that was sent with the response of the API server, and logs each dropped field once.
+// Record stores an update. It compares the status that was sent with the response of the API server, and logs the dropped fields unless all
+// of them were logged before.
 func (s *StatusWrites) Record(ctx context.Context, c client.Client, sent, response client.Object) {
 	fields := statusDiff(response, sent)
 	s.mu.Lock()

@@ -48,7 +48,7 @@ func TestDroppedFieldIsSentOnce(t *testing.T) {
 	}
 }
 
-// Fields that the older CRD has are still patched.
+// Fields that an older CRD has are still patched.
 func TestFieldsOtherThanDroppedOnesAreStored(t *testing.T) {
 	status := metav1.ConditionTrue
 	f := newFixture(t, Logic[*widget]{Phases: []Phase[*widget]{phase("measuring", func(w *widget) error {

@@ -24,7 +24,7 @@ func kstatusConditions(w *widget) string {
 	return strings.Join(out, ", ")
 }
 
-// Ready depends on the conditions and on waits. A repeated reconcile writes nothing.
+// Ready depends on conditions, waits and errors. A repeated reconcile writes nothing.
 func TestReadyWithWaits(t *testing.T) {
 	for name, tc := range map[string]struct {
 		available metav1.ConditionStatus

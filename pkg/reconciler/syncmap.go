@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// SyncMap is a map for concurrent use. The zero value is empty. It holds state that is safe to lose: after a restart it is read again.
+// SyncMap is a map for concurrent use. The zero value is empty. Use it only for state whose loss in a restart is harmless.
 type SyncMap[K comparable, V any] struct{ items sync.Map }
 
 // Get returns the value of a key and reports whether it is present.

@@ -233,7 +233,7 @@ func set(w *widget, conditionType string, status metav1.ConditionStatus, reason 
 	conditions.Set(w.ConditionsRef(), conditionType, status, reason, "because "+reason, w.Generation)
 }
 
-// measuringLogic returns a Logic that sets Available if the size is not negative.
+// measuringLogic returns a Logic that sets Measured and Available to True if the size is not negative, and to False otherwise.
 func measuringLogic() Logic[*widget] {
 	return Logic[*widget]{
 		Phases: []Phase[*widget]{phase("measuring", func(w *widget) error {

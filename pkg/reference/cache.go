@@ -17,7 +17,7 @@ import (
 )
 
 // ContentCache holds values derived from Secrets and ConfigMaps of users. The manager's cache stores only their metadata. An object is
-// read from the API server when its resourceVersion has changed. It is safe for concurrent use.
+// read from the API server when its resourceVersion has changed. A ContentCache is safe for concurrent use.
 type ContentCache[T any] struct {
 	// cached reads metadata from the cache, live reads whole objects from the API server.
 	cached, live client.Reader
@@ -41,8 +41,8 @@ type cacheEntry[T any] struct {
 	value   T
 }
 
-// NewContentCache returns an empty ContentCache that stores the result of derive for each object. A ConfigMap is passed to it as a Secret with
-// the same metadata and data.
+// NewContentCache returns an empty ContentCache that stores the result of derive for each object. A ConfigMap is passed to it as a Secret
+// with the same metadata and data.
 func NewContentCache[T any](cached, live client.Reader, derive func(*corev1.Secret) T) *ContentCache[T] {
 	return &ContentCache[T]{cached: cached, live: live, derive: derive, entries: cache.NewLRUExpireCache(maxEntries)}
 }

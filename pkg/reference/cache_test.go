@@ -15,12 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// countingClient counts reads of metadata and of whole Secrets, and fails them with cachedErr and liveErr, respectively, if set.
+// countingClient counts reads of whole objects, and fails them with liveErr, and reads of metadata with cachedErr, if set.
 type countingClient struct {
 	client.WithWatch
-	cached, live int
-	cachedErr    error
-	liveErr      error
+	live               int
+	cachedErr, liveErr error
 }
 
 // newCountingClient returns a client with objects, which is used as the cache and as the API server.
@@ -31,7 +30,6 @@ func newCountingClient(objects ...client.Object) *countingClient {
 		Get: func(ctx context.Context, w client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			err := c.liveErr
 			if _, isMetadata := obj.(*metav1.PartialObjectMetadata); isMetadata {
-				c.cached++
 				err = c.cachedErr
 			} else {
 				c.live++
@@ -45,7 +43,7 @@ func newCountingClient(objects ...client.Object) *countingClient {
 	return c
 }
 
-func TestSecretCacheReadsChangedSecrets(t *testing.T) {
+func TestContentCacheReadsChangedSecrets(t *testing.T) {
 	name := types.NamespacedName{Namespace: "ns", Name: "s"}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", UID: "1"}, Data: map[string][]byte{"k": []byte("a")}}
 	fakeClient := newCountingClient(secret)
@@ -76,7 +74,7 @@ func TestSecretCacheReadsChangedSecrets(t *testing.T) {
 	}
 }
 
-func TestSecretCacheReturnsReadErrors(t *testing.T) {
+func TestContentCacheReturnsReadErrors(t *testing.T) {
 	name := types.NamespacedName{Namespace: "ns", Name: "s"}
 	fakeClient := newCountingClient(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}})
 	c := NewContentCache(fakeClient, fakeClient, func(*corev1.Secret) int { return 1 })
@@ -90,7 +88,7 @@ func TestSecretCacheReturnsReadErrors(t *testing.T) {
 	}
 }
 
-func TestSecretCacheForgetsNamespace(t *testing.T) {
+func TestContentCacheForgetsNamespace(t *testing.T) {
 	secret := func(namespace string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s", UID: "1"}, Data: map[string][]byte{"k": []byte("a")}}
 	}

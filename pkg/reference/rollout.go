@@ -19,7 +19,7 @@ const (
 
 // RolloutHash holds the annotations of a workload and its pod template.
 type RolloutHash struct {
-	// Hashes is the value of HashesAnnotation; empty without references.
+	// Hashes is the value of HashesAnnotation; empty if no hash is known.
 	Hashes string
 	// Rollout is the value of RolloutAnnotation; empty before the first rollout for a reference.
 	Rollout string

@@ -1,2 +1,2 @@
-// Package resources contains builders of objects that several components use. All of them are pure functions.
+// Package resources contains builders of objects that several components use. They send no requests.
 package resources

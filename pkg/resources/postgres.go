@@ -28,7 +28,7 @@ const PostgresGraceSeconds int64 = 120
 //go:embed postgres_run.sh
 var postgresCommand string
 
-// ExclusivePostgres makes a container of an sclorg image wait until no other server uses the volume at dir.
+// ExclusivePostgres makes a container of an sclorg image wait until no other server uses the volume at dir. It includes StopPostgresFast.
 func ExclusivePostgres(container *corev1ac.ContainerApplyConfiguration, dir string) *corev1ac.ContainerApplyConfiguration {
 	return StopPostgresFast(container).WithCommand("/bin/sh", "-c", strings.TrimSpace(postgresCommand), "postgres", dir)
 }
@@ -157,7 +157,7 @@ const VerifyFull = "verify-full"
 // Postgres for Kubernetes.
 const ConnectionURIKey = "uri"
 
-// ConnectionKeys are the other keys of these Secrets, by libpq variable.
+// ConnectionKeys are the keys of these Secrets with the single parameters of the connection, by libpq variable.
 var ConnectionKeys = []struct{ Variable, Key string }{
 	{"PGHOST", "host"}, {"PGPORT", "port"}, {"PGDATABASE", "dbname"}, {"PGUSER", "user"}, {"PGPASSWORD", "password"},
 }

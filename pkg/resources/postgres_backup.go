@@ -86,7 +86,7 @@ func (b PostgresBackup) CronJob(meta metav1.ObjectMeta) *batchv1ac.CronJobApplyC
 			WithTemplate(corev1ac.PodTemplateSpec().WithLabels(b.Labels).WithSpec(pod)))))
 }
 
-// Policy allows egress of backup pods to the database and to DNS servers, and denies ingress.
+// Policy allows egress of backup pods to the database and to the DNS ports of all peers, and denies ingress.
 func (b PostgresBackup) Policy(meta metav1.ObjectMeta, database map[string]string, port int32) *policyConfig {
 	policy := EgressPolicy(meta, b.Labels, AllowEgress(corev1.ProtocolTCP, port).WithTo(PodPeer(database)),
 		AllowEgress(corev1.ProtocolUDP, dnsPorts...), AllowEgress(corev1.ProtocolTCP, dnsPorts...))

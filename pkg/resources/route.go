@@ -28,7 +28,7 @@ type Published struct {
 	// ServerName is the name in the certificate of the server; empty without TLS.
 	ServerName string
 
-	// Host and Path are those of the Route or Ingress. The router assigns the host of a Route without one.
+	// Host and Path are those of the Route or Ingress. OpenShift assigns a host to a Route without one.
 	Host, Path string
 	// TLS is the termination of the Route and the CA of the server.
 	TLS *routev1.TLSConfig

@@ -21,7 +21,7 @@ func podsFrom(t *testing.T, text string) *server.Pods {
 	return p
 }
 
-// Each field of the user is set on the pods that it applies to. Without fields, pods are unchanged.
+// The fields of server.Pods are set on the pods that they apply to. Without fields, pods are unchanged.
 func TestConfigureServerPod(t *testing.T) {
 	pod := func() *corev1ac.PodSpecApplyConfiguration {
 		return corev1ac.PodSpec().WithContainers(corev1ac.Container().WithName("server"), corev1ac.Container().WithName("proxy"))

@@ -27,11 +27,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// Condition is False while an object is rejected or another Ingress has its host, Unknown while no Gateway has responded, and absent otherwise.
+// Condition is False while an object is rejected or another Ingress has its host, Unknown while no Gateway has responded within
+// gatewayGracePeriod, and absent otherwise.
 const Condition = "RouteAccepted"
 
 // Reasons of problems, in addition to those that Gateways set.
@@ -51,7 +53,8 @@ const gatewayGracePeriod = time.Minute
 // Problem is a problem of one object that exposes a server.
 type Problem struct {
 	Kind, Name string
-	// Rejected is true if a Gateway or router rejects the object or another Ingress has its host, and false if no Gateway has responded.
+	// Rejected is true if a Gateway or router rejects the object or another Ingress has its host, and false if no Gateway has responded in
+	// time.
 	Rejected        bool
 	Reason, Message string
 }
@@ -64,8 +67,8 @@ type Report struct {
 	Retry time.Duration
 }
 
-// Read reads the status of objects from a cache of full objects, and checks whether another Ingress has one of their hosts. It skips objects
-// that do not exist yet, and kinds that Gateways and routers do not accept or reject.
+// Read reads the status of objects from a cache of full objects, and checks whether another Ingress has one of their hosts. It skips
+// objects that do not exist yet, and kinds that Gateways and routers do not accept or reject.
 func Read(ctx context.Context, reader client.Reader, gateway resources.Gateway, objects apply.Desired, now time.Time) (Report, error) {
 	var report Report
 	for _, desired := range objects {
@@ -219,7 +222,7 @@ func (r Report) FirstProblem() *Problem {
 
 // Action returns the action of the Event for the problem. Events with the same reason, action and object are combined, and only the text of
 // the first is kept.
-func (p *Problem) Action() string { return conditions.Clip(p.Reason, maxActionBytes) }
+func (p *Problem) Action() string { return redact.Clip(p.Reason, maxActionBytes) }
 
 // RejectedByRouter reports whether a router rejects a Route, or another Ingress has the host.
 func (r Report) RejectedByRouter() bool {

@@ -29,7 +29,7 @@ var (
 	now    = time.Date(2026, 1, 1, 0, 10, 0, 0, time.UTC)
 )
 
-// objectWithStatus returns an object with a status, which was applied the given number of seconds ago.
+// objectWithStatus returns an object that was applied the given number of seconds ago. A nil status is omitted.
 func objectWithStatus(kind schema.GroupVersionKind, ago int, status any) *unstructured.Unstructured {
 	u := resources.NewUnstructured(kind)
 	u.SetNamespace("team")
@@ -46,8 +46,8 @@ func objectWithStatus(kind schema.GroupVersionKind, ago int, status any) *unstru
 }
 
 // routeCondition returns a condition as Envoy Gateway writes it.
-func routeCondition(kind, status, reason string, generation int64) map[string]any {
-	return map[string]any{"type": kind, "status": status, "reason": reason, "message": "no listener matches",
+func routeCondition(conditionType, status, reason string, generation int64) map[string]any {
+	return map[string]any{"type": conditionType, "status": status, "reason": reason, "message": "no listener matches",
 		"observedGeneration": generation, "lastTransitionTime": "2026-01-01T00:00:00Z"}
 }
 
@@ -63,7 +63,7 @@ func ancestor(conditions ...any) any {
 	return statusOf("ancestorRef", "ancestors", public, conditions...)
 }
 
-// routers returns statuses in the format of OpenShift's router.
+// routers returns the status of a Route in the format of OpenShift's router, with a router for each given status of condition Admitted.
 func routers(statuses ...string) any {
 	var all []any
 	for _, status := range statuses {
@@ -102,8 +102,8 @@ func (h fakeCache) Get(_ context.Context, name client.ObjectKey, into client.Obj
 	return apierrors.NewNotFound(schema.GroupResource{}, name.Name)
 }
 
-// With several routes, the first Gateway that is late is reported in time.
-func TestRetryIsThatOfFirstRoute(t *testing.T) {
+// With several routes, Retry is the remaining time of the route that was applied first.
+func TestRetryIsThatOfOldestRoute(t *testing.T) {
 	older, newer := objectWithStatus(capability.HTTPRoute, 50, nil), objectWithStatus(capability.HTTPRoute, 20, nil)
 	newer.SetName("newer")
 	for name, objects := range map[string][]*unstructured.Unstructured{"older first": {older, newer}, "newer first": {newer, older}} {

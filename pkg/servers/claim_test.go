@@ -17,12 +17,12 @@ func TestSetStorageClassIfUnbound(t *testing.T) {
 		class *string
 		want  string
 	}{
-		"no class":         {claim(corev1.ClaimPending, "", nil), new("fast"), "fast"},
-		"other class":      {claim(corev1.ClaimPending, "", new("slow")), new("fast"), "slow"},
-		"bound":            {claim(corev1.ClaimBound, "v", nil), new("fast"), "unset"},
-		"volume assigned":  {claim(corev1.ClaimPending, "v", nil), new("fast"), "unset"},
-		"empty class":      {claim(corev1.ClaimPending, "", nil), new(""), "unset"},
-		"no desired class": {claim(corev1.ClaimPending, "", nil), nil, "unset"},
+		"no class":            {claim(corev1.ClaimPending, "", nil), new("fast"), "fast"},
+		"other class":         {claim(corev1.ClaimPending, "", new("slow")), new("fast"), "slow"},
+		"bound":               {claim(corev1.ClaimBound, "v", nil), new("fast"), "unset"},
+		"volume assigned":     {claim(corev1.ClaimPending, "v", nil), new("fast"), "unset"},
+		"empty desired class": {claim(corev1.ClaimPending, "", nil), new(""), "unset"},
+		"no desired class":    {claim(corev1.ClaimPending, "", nil), nil, "unset"},
 	} {
 		SetStorageClassIfUnbound(c.claim, c.class)
 		got := "unset"

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// LabelNamespace is the namespace of a server, as a label of its objects in other namespaces.
+	// LabelNamespace is the namespace of a server, as a label of its objects outside of that namespace.
 	LabelNamespace = "modelregistry.opendatahub.io/namespace"
 	// AnnotationServingCert on a Service requests a certificate of OpenShift in the named Secret.
 	AnnotationServingCert = "service.beta.openshift.io/serving-cert-secret-name"
@@ -48,8 +48,8 @@ type Description struct {
 	PortName string
 	// TLS reports whether the port serves TLS, usually through a proxy.
 	TLS bool
-	// HTTPRoute and Grant are the names of the HTTPRoute and the ReferenceGrant. Path is the path of the server below the domain of the gateway,
-	// without leading and trailing slashes.
+	// HTTPRoute and Grant are the names of the HTTPRoute and the ReferenceGrant. Path is the path of the server below the domain of the
+	// gateway, without leading and trailing slashes.
 	HTTPRoute, Grant, Path string
 }
 
@@ -77,7 +77,8 @@ func (d *Description) ServiceAccount() *corev1ac.ServiceAccountApplyConfiguratio
 	return corev1ac.ServiceAccount(d.Name, d.Namespace).WithLabels(d.Labels(d.Name))
 }
 
-// Service returns the Service, with annotations for the Secret of a requested certificate and the address of the server, unless these are empty.
+// Service returns the Service, with annotations for the Secret of a requested certificate and the address of the server, unless these are
+// empty.
 func (d *Description) Service(certificate, address string) *corev1ac.ServiceApplyConfiguration {
 	annotations := map[string]string{AnnotationServingCert: certificate, AnnotationAddress: address}
 	maps.DeleteFunc(annotations, func(_, value string) bool { return value == "" })
@@ -140,7 +141,7 @@ func (d *Description) RouterPolicy(port int32) *networkingv1ac.NetworkPolicyAppl
 	return resources.RouterPolicy(d.Meta(d.Name+"-https-route"), d.Selector, port)
 }
 
-// ReaderRole returns the Role with the permissions that the proxy checks, and with additionalVerbs for the Service.
+// ReaderRole returns the Role to get the Service, as the proxy requires, and its Endpoints. It grants additionalVerbs for the Service too.
 func (d *Description) ReaderRole(meta metav1.ObjectMeta, additionalVerbs ...string) *rbacv1ac.RoleApplyConfiguration {
 	get := func(resource string) *rbacv1ac.PolicyRuleApplyConfiguration {
 		return rbacv1ac.PolicyRule().WithAPIGroups("").WithResources(resource).WithResourceNames(d.Name).WithVerbs("get")
@@ -159,8 +160,8 @@ func GroupRoleBinding(meta metav1.ObjectMeta, role string, groups ...string) *rb
 	return binding
 }
 
-// ProxyObjects returns the ConfigMap of the proxy, which authorizes users who can get the Service, and the ClusterRoleBinding with which the
-// proxy creates TokenReviews and SubjectAccessReviews.
+// ProxyObjects returns the ConfigMap of the proxy, which authorizes users who can get the Service, and the ClusterRoleBinding with which
+// the proxy creates TokenReviews and SubjectAccessReviews.
 func (d *Description) ProxyObjects() apply.Desired {
 	data := rbacproxy.Config(rbacproxy.Attributes{APIVersion: "v1", Resource: "services", Verb: "get", Namespace: d.Namespace, Name: d.Name})
 	meta := d.metaOutside(d.Name + "-auth-delegator")
@@ -208,7 +209,7 @@ func (d *Description) GatewayObjects(publishing *Publishing) apply.Desired {
 	return append(desired, apply.Object{Config: p.HTTPRoute(route), Ownership: apply.Unowned})
 }
 
-// BackendTLSSuffix is the suffix of the BackendTLSPolicy of a server and its ConfigMap.
+// BackendTLSSuffix is the suffix of the names of the BackendTLSPolicy of a server and its ConfigMap.
 const BackendTLSSuffix = "-ca"
 
 // BackendTLS returns the objects with which the gateway verifies the certificate of the server, or nil without TLS or without a CA.

@@ -99,7 +99,8 @@ func addGrantedReferences(granted sets.Set[backendReference], grant *gatewayv1be
 	}
 }
 
-// forEach calls fn for each object of a kind in a namespace. An empty namespace means all namespaces. An API that is not served has no objects.
+// forEach calls fn for each object of a kind in a namespace. An empty namespace means all namespaces. An API that is not served has no
+// objects.
 func forEach[T any](ctx context.Context, apiReader client.Reader, kind schema.GroupVersionKind, namespace string, fn func(*T)) error {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))

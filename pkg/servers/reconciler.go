@@ -106,7 +106,7 @@ func Enqueue[T client.Object](cached client.Reader, list client.ObjectList, same
 			})
 		}
 		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Listing the custom resources to enqueue")
+			ctrl.LoggerFrom(ctx).Error(err, "Failed to list the custom resources to enqueue")
 		}
 		return requests
 	})
@@ -122,8 +122,8 @@ func (r *Reconciler) ReadRoutes(ctx context.Context, owner reconciler.Object, in
 	return nil
 }
 
-// AwaitDeadlines returns the joined Waits until a certificate must be renewed and until the routes must be read again, or nil. It belongs in
-// the last phase.
+// AwaitDeadlines returns the joined Waits until a certificate must be renewed and until the routes must be read again, or nil. It belongs
+// in the last phase.
 func (r *Reconciler) AwaitDeadlines(owner types.UID) error {
 	report, _ := r.routes.Get(owner)
 	return errors.Join(r.Certificates.AwaitRenewal(owner), report.Wait())
@@ -153,8 +153,8 @@ func (r *Reconciler) Deployment(ctx context.Context, namespace, name string) (*a
 	return DeploymentFrom(ctx, namespace, name, r.Cached, r.APIReader)
 }
 
-// DeploymentOf returns a Deployment of an owner, or an empty one. If the cache does not contain the Deployment, DeploymentOf reads from the API
-// server, because removing the operator label must not restart the pods. An owner without conditions is new and has no such Deployment.
+// DeploymentOf returns a Deployment of an owner, or an empty one. If the cache does not contain the Deployment, DeploymentOf reads from the
+// API server, because removing the operator label must not restart the pods. An owner without conditions is new and has no such Deployment.
 func (r *Reconciler) DeploymentOf(ctx context.Context, owner reconciler.Object, namespace, name string) (*appsv1.Deployment, error) {
 	if len(*owner.ConditionsRef()) == 0 {
 		return DeploymentFrom(ctx, namespace, name, r.Cached)
@@ -188,7 +188,7 @@ type References struct {
 	Hashes map[string]string
 	// Required has other objects, or keys, without which pods do not start.
 	Required []reference.Reference
-	// Mounted has the volumes and image pull Secrets of [PodReferences], of which no key is required. Exists reports whether an
+	// Mounted has the objects of [PodReferences], of which no key is required. Exists reports whether an
 	// object exists; nil reads the cache.
 	Mounted []reference.Reference
 	Exists  func(reference.Reference) (bool, error)
@@ -274,8 +274,8 @@ func RefersTo(ref metav1.OwnerReference, kind schema.GroupVersionKind) bool {
 	return err == nil && group.Group == kind.Group && ref.Kind == kind.Kind
 }
 
-// DataOwnerReferences returns the owner references of an object with data of a user. It keeps references to other kinds. Unless retain is set, it also
-// keeps the reference to the owner, or adds one if there is no other reference.
+// DataOwnerReferences returns the owner references of an object with data of a user. It keeps references to other kinds. Unless retain is
+// set, it also keeps the reference to the owner, or adds one if there is no other reference.
 func DataOwnerReferences(object, owner metav1.Object, kind schema.GroupVersionKind, retain bool) []metav1.OwnerReference {
 	references := slices.DeleteFunc(slices.Clone(object.GetOwnerReferences()), func(ref metav1.OwnerReference) bool {
 		return RefersTo(ref, kind) && (retain || ref.UID != owner.GetUID())

@@ -45,7 +45,7 @@ func newNotebookFixture(t *testing.T, n *Notebook) *notebookFixture {
 		metav1.AddToGroupVersion(s, notebookKind.GroupVersion())
 		return nil
 	})
-	mapper := meta.NewDefaultRESTMapper(nil) // in the mapper of the fake client all kinds are cluster-scoped
+	mapper := meta.NewDefaultRESTMapper(nil) // the default mapper of the fake client is empty
 	for kind := range scheme.AllKnownTypes() {
 		scope := meta.RESTScope(meta.RESTScopeNamespace)
 		if strings.HasPrefix(kind.Kind, "Cluster") {

@@ -39,7 +39,8 @@ func EnvFromReferences(sources []corev1.EnvFromSource) []reference.Reference {
 	return refs
 }
 
-// PodReferences returns the Secrets and ConfigMaps of volumes and image pulls. A change needs no rollout, because the kubelet reads them again.
+// PodReferences returns the Secrets and ConfigMaps of volumes and image pulls. A change needs no rollout, because the kubelet reads them
+// again.
 func PodReferences(p *server.Pods) []reference.Reference {
 	var refs []reference.Reference
 	for _, s := range p.ImagePullSecrets {

@@ -1,5 +1,5 @@
-// Package servingcert manages the serving certificates of components on clusters whose platform issues none. It issues certificates into
-// Secrets and renews them. Foreign certificates are not written; a condition reports when they expire.
+// Package servingcert manages the serving certificates of components. Where neither the platform nor a user provides a certificate, it
+// issues one into a Secret and renews it. Foreign certificates are not written; a condition reports when they expire.
 package servingcert
 
 import (
@@ -145,7 +145,7 @@ func (i *Issuer) CABundle(owner types.UID, secret string) []byte {
 	return trust.Bundle(i.Clock.Now())
 }
 
-// AwaitRenewal returns the joined *reconciler.Wait until the next renewal or report of each certificate, or nil. It belongs in the last phase,
+// AwaitRenewal returns the joined Waits until the next renewal or report of each certificate, or nil. It belongs in the last phase,
 // since each reconcile calls Ensure anyway.
 func (i *Issuer) AwaitRenewal(owner types.UID) error {
 	states, _ := i.owners.Get(owner)

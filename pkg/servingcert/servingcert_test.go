@@ -203,7 +203,7 @@ func TestEnsureRepairsSecret(t *testing.T) {
 				t.Errorf("got %d writes, owners %v, labels %v", env.writes, s.OwnerReferences, s.Labels)
 			}
 			if env.ensure(); env.writes != 2 {
-				t.Errorf("%d writes, want none in the steady state", env.writes)
+				t.Errorf("got %d writes, want no further write in the steady state", env.writes)
 			}
 		})
 	}
@@ -307,7 +307,7 @@ func TestEnsureRenewsRestoredCertificate(t *testing.T) {
 	}
 }
 
-// Each certificate of an owner has its own condition and CA bundle. The condition of an undesired certificate is removed.
+// Each certificate of an owner has its own condition and CA bundle. The condition of a certificate that is no longer desired is removed.
 func TestTwoCertificatesOfOneOwner(t *testing.T) {
 	env := newTestIssuer(t)
 	database := Spec{Namespace: "ns", Name: "database", CACommonName: "a-ca", Service: "database", Condition: DatabaseCondition}

@@ -14,7 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/poll"
 )
 
-// objectsInNamespaces returns objects with the watched name in several namespaces.
+// objectsInNamespaces returns an object with the watched name for each namespace of values.
 func objectsInNamespaces(values map[string]string) []*unstructured.Unstructured {
 	var all []*unstructured.Unstructured
 	for namespace, value := range values {
@@ -25,7 +25,7 @@ func objectsInNamespaces(values map[string]string) []*unstructured.Unstructured 
 	return all
 }
 
-// useOnList makes the watcher of a fixture watch all namespaces, and returns a function for the last list.
+// useOnList makes the watcher of a fixture call OnList for all namespaces, and returns a function that returns the last list.
 func useOnList(f *fixture) (last func() string) {
 	var mu sync.Mutex
 	listed := "not called"
@@ -90,7 +90,7 @@ func TestOnListWatchesAllNamespaces(t *testing.T) {
 	}
 }
 
-// Objects that are deleted while no watch is open are not in the next list.
+// Objects that were deleted between two lists are not passed to OnList again.
 func TestOnListDropsObjectsDeletedBetweenWatches(t *testing.T) {
 	f := newFixture(t)
 	last := useOnList(f)

@@ -70,7 +70,7 @@ func (v *Value[T]) SetServed(served bool) {
 	v.Watcher.SetServed(served)
 }
 
-// Current returns the value, and whether it is known. It is unknown while the API is served and the object was not read.
+// Current returns the value, and whether it is known. While the API is served, it is unknown until the object is read or counts as absent.
 func (v *Value[T]) Current() (T, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

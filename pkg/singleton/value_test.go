@@ -15,7 +15,8 @@ func parseText(u *unstructured.Unstructured) string {
 	return text
 }
 
-// While the API is served, a value is unknown until the object is read. Only changes are notified. It is reset when the API is removed.
+// While the API is served, a value is unknown until the object is read. Listeners are notified only of changes. The value is reset when the
+// API is removed.
 func TestValue(t *testing.T) {
 	v := NewValue(Options{Name: "settings"}, Unknown, parseText)
 	notified := 0

@@ -39,7 +39,7 @@ const (
 // Options configure a Watcher. Transform and OnUnavailable are optional. One of OnUpdate and OnList, one of Name and Labels, and all other
 // fields are required.
 type Options struct {
-	// Client accesses the resource, in the namespace of a namespaced object, or in all namespaces for OnList.
+	// Client accesses a cluster-scoped resource, or a namespaced resource in one namespace; for OnList also in all namespaces.
 	Client dynamic.ResourceInterface
 	// Resource is used in error messages.
 	Resource schema.GroupResource
@@ -55,7 +55,7 @@ type Options struct {
 	OnUpdate func(*unstructured.Unstructured)
 	// OnList is called with all objects with that name or label after each change, ordered by namespace and name.
 	OnList func([]*unstructured.Unstructured)
-	// Transform, if set, removes fields before an object is stored.
+	// Transform, if set, removes fields of an object before OnUpdate or OnList receives it.
 	Transform func(*unstructured.Unstructured)
 	// OnUnavailable, if set, is called from Start or Read when the API is not served or reading it is forbidden.
 	OnUnavailable func()

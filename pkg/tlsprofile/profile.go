@@ -111,7 +111,7 @@ func (p Profile) Flags() []string {
 	return flags
 }
 
-// OpenSSL returns the cipher list for a server that uses OpenSSL and has no option for the version; empty for the zero Profile.
+// OpenSSL returns the cipher list for a server that uses OpenSSL and has no option for the version; empty if no cipher is selected.
 func (p Profile) OpenSSL() string {
 	if p.MinVersion >= tls.VersionTLS13 {
 		return tls13OnlyCipher
@@ -144,7 +144,7 @@ func ForPods(obj *unstructured.Unstructured) Profile {
 	return p
 }
 
-// tls12Suites are the cipher suites that a profile can select, in a fixed order.
+// tls12Suites are the cipher suites that --tls-cipher-suites accepts, in a fixed order.
 var tls12Suites = slices.Sorted(maps.Values(openSSLCiphers))
 
 // Intermediate returns the default profile of clusters.
@@ -154,7 +154,8 @@ func Intermediate() Profile {
 }
 
 // FromAPIServer returns the profile of an APIServer object of config.openshift.io/v1, and the names of ciphers that Go does not support. Without
-// a type, and for unknown types, it returns Intermediate. For an incomplete Custom profile it returns Intermediate and an error.
+// a type, and for unknown types, it returns Intermediate. If it cannot decode the object or use a Custom profile, it returns Intermediate
+// and an error.
 func FromAPIServer(obj *unstructured.Unstructured) (Profile, []string, error) {
 	server, err := decode(obj)
 	if err != nil {

@@ -8,12 +8,13 @@ import (
 	"testing"
 )
 
-// Field is a field of a custom resource with its name in JSON and its comment, without line breaks.
+// Field is a field of a custom resource with its name in JSON and its comment, joined to one line that still begins with //.
 type Field struct{ Name, Comment string }
 
 var commented = regexp.MustCompile(`((?:\t//[^\n]*\n)+)[^\n]*json:"(\w+),`)
 
-// Read returns the optional fields with comments in a Go file, or only those of one type in it.
+// Read returns the fields in a Go file that have a comment and an option in their JSON tag, such as omitempty. If typeName is set, Read
+// returns only the fields of this type.
 func Read(t *testing.T, path, typeName string) (fields []Field) {
 	t.Helper()
 	content, err := os.ReadFile(path)

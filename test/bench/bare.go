@@ -23,7 +23,8 @@ const secretSize = 2 << 10
 // isCreation reports whether a request created an object.
 func isCreation(e framework.Entry) bool { return e.Code == http.StatusCreated && e.Subresource == "" }
 
-// compareAll compares a burst of each selected kind with the bare client, and then restarts the manager.
+// compareAll compares a burst of each selected kind with the bare client, measures AppWrappers of one Pod if AppWrapper is selected, and
+// then restarts the manager.
 func (b *bench) compareAll(ctx context.Context) error {
 	kinds, count := strings.Split(b.kinds, ","), 0
 	for _, p := range b.populations() {
@@ -118,7 +119,8 @@ func (b *bench) compare(ctx context.Context, p *population) error {
 	return nil
 }
 
-// copyTo returns a copy without owner references, in another namespace or, if cluster-scoped, with another name.
+// copyTo returns a copy without owner references, finalizers and fields that the API server sets, in another namespace or, if
+// cluster-scoped, with another name.
 func copyTo(object *unstructured.Unstructured, namespace string) *unstructured.Unstructured {
 	out := object.DeepCopy()
 	for _, field := range []string{"ownerReferences", "uid", "resourceVersion", "managedFields", "creationTimestamp", "finalizers"} {

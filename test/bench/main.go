@@ -63,7 +63,7 @@ type bench struct {
 	history string
 	// profiles is the folder for profiles of bursts and of new processes; empty for none.
 	profiles string
-	// http reads the metrics of the manager.
+	// http reads the metrics and the profiles of the manager.
 	http *http.Client
 	// leaderOnly limits the measurement to leader changes.
 	leaderOnly bool
@@ -76,7 +76,7 @@ type bench struct {
 	checkLeaks bool
 }
 
-// figure is a row of the table. replaced is the value of the replaced operators; it may be empty, and so may target.
+// figure is a row of the table. replaced is the value of the replaced operators. target and replaced may be empty.
 type figure struct{ name, value, target, replaced string }
 
 func (b *bench) addFigure(name, value, target, replaced string) {
@@ -95,13 +95,13 @@ func main() {
 	flag.IntVar(&b.predictors, "predictors", 1000, "Predictors to load in ten namespaces, by a fake of the routing layer")
 	flag.DurationVar(&b.window, "window", time.Minute, "how long to observe an idle manager")
 	flag.BoolVar(&b.verbose, "list", false, "print each counted read and write")
-	flag.BoolVar(&b.bursts, "bursts", false, "compare bursts of each kind with a bare client instead")
+	flag.BoolVar(&b.bursts, "bursts", false, "measure only bursts of each kind, compared with a bare client")
 	flag.IntVar(&b.burst, "burst", 100, "objects of each kind for -bursts, and the first size of -scale, whose other sizes must be larger")
 	flag.StringVar(&b.kinds, "kinds", "ModelRegistry,RayCluster,AppWrapper,Predictor", "kinds that -bursts compares")
 	flag.Var(&b.sizes, "scale", "measure only growth, with these numbers of objects of each kind, such as 1000,5000; -secrets is then the number of foreign Secrets and pods")
 	flag.BoolVar(&b.checkLeaks, "leaks", true, "with -scale, first create and delete bursts repeatedly, which takes minutes")
 	flag.StringVar(&b.history, "history", "", "file of JSON lines with previous ratios: the new ones are appended, and the exit code is 1 if one is more than a fifth above the median")
-	flag.StringVar(&b.profiles, "profiles", "", "folder for CPU profiles of manager and API server in each burst, and heap profiles of each new process")
+	flag.StringVar(&b.profiles, "profiles", "", "folder for CPU profiles of manager and API server in each burst and, with -scale, after each restart, with heap profiles")
 	flag.BoolVar(&b.leaderOnly, "leader", false, "measure only how long a change of the leader takes")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -124,7 +124,7 @@ type step struct {
 	run   func(context.Context) error
 }
 
-// run runs all steps and stops everything that it has started.
+// run runs the selected steps and stops everything that it has started.
 func (b *bench) run(ctx context.Context, progress io.Writer) (err error) {
 	if b.scratch, err = os.MkdirTemp("", "bench-"); err != nil {
 		return fmt.Errorf("creating a temporary folder: %w", err)

@@ -153,9 +153,12 @@ func (b *bench) measureIdlePredictors(ctx context.Context) error {
 		return err
 	}
 	reads, writes, _, err := b.requests(start)
+	if err != nil {
+		return err
+	}
 	b.addFigure(fmt.Sprintf("loaded models, idle for %s", b.window),
 		fmt.Sprintf("%d reads, %d writes, %d gRPC calls", reads, writes, b.countCalls()-before), "0", "")
-	return err
+	return nil
 }
 
 func (b *bench) measureRestartWithPredictors(ctx context.Context) error {

@@ -63,7 +63,7 @@ func (b *bench) populations() []*population {
 	}
 }
 
-// wrappedPods returns AppWrappers of one Pod that keeps running. They need the fewest requests.
+// wrappedPods returns AppWrappers of one Pod that keeps running. They need fewer requests than AppWrappers with a Job.
 func (b *bench) wrappedPods() *population {
 	const podNamespace = "scale-pods"
 	return &population{
@@ -84,7 +84,8 @@ func (b *bench) wrappedPods() *population {
 	}
 }
 
-// createRunningMesh creates the namespace of the Predictors, the storage that they reference, and a runtime, and waits for its pod.
+// createRunningMesh creates the settings of ModelMesh, the namespace of the Predictors, the storage that they reference, and a runtime, and
+// waits for its pod.
 func (b *bench) createRunningMesh(ctx context.Context) error {
 	const modelNamespace = "scale-models"
 	settings := &corev1.ConfigMap{
@@ -119,7 +120,7 @@ func (p *population) object(number int) (*unstructured.Unstructured, error) {
 	return object, nil
 }
 
-// allReady reports whether all objects of a population exist and are ready, or that their status does not contain this.
+// allReady reports whether all objects of a population exist and are ready. It returns true if their status does not contain this.
 func (b *bench) allReady(ctx context.Context, p *population) (bool, error) {
 	if p.ready == nil {
 		return true, nil

@@ -126,7 +126,7 @@ func (b *bench) memory(ctx context.Context) (rss, heap float64, err error) {
 	return rss, heap, err
 }
 
-// metrics returns all metrics of the manager, summed over their labels, and the number of series.
+// metrics returns the value of each series of the manager, the sum of each metric over its labels, and the number of series.
 func (b *bench) metrics(ctx context.Context) (map[string]float64, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, b.managerURL()+"/metrics", http.NoBody)
 	if err != nil {

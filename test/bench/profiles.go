@@ -27,7 +27,7 @@ import (
 // ticksPerSecond is the number of clock ticks, the unit of /proc/PID/stat, in a second.
 const ticksPerSecond = 100
 
-// processorTimes is the processor time of manager, API server, etcd and controllers of Kubernetes since their start, in seconds.
+// processorTimes holds the processor time of the manager and of the other processes of the instance since their start, in seconds, by name.
 type processorTimes map[string]float64
 
 // processorTime reads the processor times. Unlike durations, they do not depend on the load of the machine.
@@ -62,7 +62,7 @@ func (t processorTimes) since(earlier processorTimes) string {
 	return strings.Join(texts, ", ")
 }
 
-// profileSeconds is the length of the CPU profiles, which start with a burst.
+// profileSeconds is the length of the CPU profiles, which start with a burst or after a restart.
 const profileSeconds = 8
 
 // saveProfile stores a profile of the manager or the API server in a file.
@@ -111,8 +111,8 @@ func (b *bench) authorizeProfiles(ctx context.Context) error {
 	return err
 }
 
-// profileBurst starts CPU profiles of manager and API server, and returns a function that waits for their end.
-func (b *bench) profileBurst(ctx context.Context, name string) (wait func(), err error) {
+// startCPUProfiles starts CPU profiles of manager and API server, and returns a function that waits for their end.
+func (b *bench) startCPUProfiles(ctx context.Context, name string) (wait func(), err error) {
 	if b.profiles == "" {
 		return func() {}, nil
 	}

@@ -23,8 +23,8 @@ import (
 const (
 	// concurrency is the number of concurrent clients that create objects.
 	concurrency = 16
-	// maxListedRequests is the number of request types that countRequests returns.
-	maxListedRequests = 10
+	// maxListedCounts is the maximum number of counts that mostFrequent returns.
+	maxListedCounts = 10
 	// scrapeInterval is the interval between scrapes of the metrics, which are slow to collect with thousands of series.
 	scrapeInterval = time.Second / 2
 )
@@ -57,7 +57,7 @@ type usage struct {
 // measureGrowth measures how requests, memory and restart times grow with the number of objects.
 func (b *bench) measureGrowth(ctx context.Context) error {
 	if b.sizes[0] <= b.burst {
-		return fmt.Errorf("-scale: %q: must be above %d, the first number", b.sizes.String(), b.burst)
+		return fmt.Errorf("-scale: %q: each number must be above %d, the value of -burst", b.sizes.String(), b.burst)
 	}
 	populations := b.populations()
 	for _, p := range populations {
@@ -99,7 +99,7 @@ func (b *bench) measureGrowth(ctx context.Context) error {
 		b.addFigure("for each further object", fmt.Sprintf("%.1f KiB resident, %.1f KiB live heap", (now.rss-before.rss)/added/1024, (now.heap-before.heap)/added/1024), "<= 20 KiB", "")
 		b.curve = append(b.curve, now)
 	}
-	return b.startAmongForeignObjects(ctx)
+	return b.measureAmongForeignObjects(ctx)
 }
 
 // enlarge creates objects until the population has a size.
@@ -127,7 +127,7 @@ func (b *bench) create(ctx context.Context, p *population, size int) (framework.
 	if err != nil {
 		return nil, 0, err
 	}
-	waitProfiles, err := b.profileBurst(ctx, fmt.Sprintf("%s-%d", p.name, size))
+	waitProfiles, err := b.startCPUProfiles(ctx, fmt.Sprintf("%s-%d", p.name, size))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -178,7 +178,8 @@ func latestResponse(entries framework.Entries) time.Time {
 	return last
 }
 
-// measureRestart restarts the manager and measures its memory in the steady state.
+// measureRestart restarts the manager and measures the time until all objects are reconciled, the requests, and the memory in the steady
+// state.
 func (b *bench) measureRestart(ctx context.Context, objects int) (usage, error) {
 	begin, err := b.audit.Position()
 	if err != nil {
@@ -193,7 +194,7 @@ func (b *bench) measureRestart(ctx context.Context, objects int) (usage, error) 
 	if err := b.manager.Restart(ctx); err != nil {
 		return usage{}, err
 	}
-	waitForProfiles, err := b.profileBurst(ctx, fmt.Sprintf("restart-%d", objects))
+	waitForProfiles, err := b.startCPUProfiles(ctx, fmt.Sprintf("restart-%d", objects))
 	if err != nil {
 		return usage{}, err
 	}
@@ -239,15 +240,15 @@ func countRequests(entries framework.Entries) string {
 // mostFrequent returns the largest counts.
 func mostFrequent(count map[string]int) string {
 	kinds := slices.SortedFunc(maps.Keys(count), func(a, b string) int { return cmp.Or(count[b]-count[a], strings.Compare(a, b)) })
-	texts := make([]string, 0, maxListedRequests)
-	for _, kind := range kinds[:min(len(kinds), maxListedRequests)] {
+	texts := make([]string, 0, maxListedCounts)
+	for _, kind := range kinds[:min(len(kinds), maxListedCounts)] {
 		texts = append(texts, fmt.Sprintf("%d %s", count[kind], kind))
 	}
 	return strings.Join(texts, ", ")
 }
 
-// waitReconciled waits until a new process has reconciled a number of objects of each kind, and its workqueues are empty. It returns the
-// largest numbers of reconciles by controller and result.
+// waitReconciled waits until a new process has run at least as many reconciles as all kinds have objects, given the number of objects of
+// each kind, and no reconcile is queued or running. It returns the largest numbers of reconciles by controller and result.
 func (b *bench) waitReconciled(ctx context.Context, objects int) (reconciles string, err error) {
 	const total = "controller_runtime_reconcile_total"
 	counts := map[string]int{}
@@ -266,8 +267,8 @@ func (b *bench) waitReconciled(ctx context.Context, objects int) (reconciles str
 	return mostFrequent(counts), err
 }
 
-// startAmongForeignObjects measures a new process in a cluster with many foreign Secrets and pods.
-func (b *bench) startAmongForeignObjects(ctx context.Context) error {
+// measureAmongForeignObjects measures a new process in a cluster with many foreign Secrets and pods.
+func (b *bench) measureAmongForeignObjects(ctx context.Context) error {
 	if b.secrets == 0 {
 		return nil
 	}
@@ -289,9 +290,12 @@ func (b *bench) startAmongForeignObjects(ctx context.Context) error {
 	}
 	before := b.curve[len(b.curve)-1]
 	now, err := b.measureRestart(ctx, before.objects)
+	if err != nil {
+		return err
+	}
 	b.addFigure(fmt.Sprintf("%d foreign Secrets and pods", b.secrets), fmt.Sprintf("%+.1f MiB resident, %+.1f MiB live heap", (now.rss-before.rss)/(1<<20), (now.heap-before.heap)/(1<<20)),
 		"< 5 MiB more", "")
-	return err
+	return nil
 }
 
 // plot returns charts of memory and restart times, for docs/performance.md.

@@ -146,12 +146,12 @@ func TestCSVOwnsEveryCRD(t *testing.T) {
 			t.Errorf("the CSV owns %s of kind %s, which is not in the bundle", d.Name, d.Kind)
 		}
 		if d.DisplayName == "" || len(d.Description) < 30 || len(d.Resources) == 0 || !shown[d.Name] {
-			t.Errorf("%s lacks a name, a description, resources or an example", d.Name)
+			t.Errorf("%s lacks a display name, a description, resources or an example", d.Name)
 		}
 	}
 }
 
-// Every field of spec and status has a display name and a description, including fields without an example.
+// Every top-level field of spec and status has a display name and a description, including fields that the example lacks.
 func TestCSVDescribesEveryField(t *testing.T) {
 	for _, e := range examples(t) {
 		s, d := schema(t, e)
@@ -168,12 +168,12 @@ func TestCSVDescribesEveryField(t *testing.T) {
 		}
 		for name := range s.Properties["spec"].Properties {
 			if len(spec[name]) < 10 {
-				t.Errorf("%s: spec.%s has no display name, or the description %q", d.Kind, name, spec[name])
+				t.Errorf("%s: spec.%s has no display name, or too short a description: %q", d.Kind, name, spec[name])
 			}
 		}
 		for name := range s.Properties["status"].Properties {
 			if len(status[name]) < 10 {
-				t.Errorf("%s: status.%s has no display name, or the description %q", d.Kind, name, status[name])
+				t.Errorf("%s: status.%s has no display name, or too short a description: %q", d.Kind, name, status[name])
 			}
 		}
 	}
@@ -235,7 +235,7 @@ func TestCSVMetadata(t *testing.T) {
 	}
 	for _, platform := range []string{"os.linux", "arch.amd64", "arch.arm64", "arch.ppc64le", "arch.s390x"} {
 		if c.Labels["operatorframework.io/"+platform] != "supported" {
-			t.Errorf("label %s does not say supported", platform)
+			t.Errorf("the value of label operatorframework.io/%s is not \"supported\"", platform)
 		}
 	}
 }

@@ -22,7 +22,8 @@ func annotations(t *testing.T) map[string]string {
 	return file.Annotations
 }
 
-// The image has the labels of annotations.yaml, because some tools read the labels and others the file.
+// The bundle image has the labels of annotations.yaml, because some tools read the labels and others the file. It contains the folders of
+// the bundle.
 func TestImageLabelsMatchAnnotations(t *testing.T) {
 	d := parse(t, "bundle.Dockerfile")
 	if labels := d.labels(); !maps.Equal(labels, annotations(t)) || len(labels) < 8 {
@@ -80,7 +81,8 @@ func TestBundleHasPortableKinds(t *testing.T) {
 	}
 }
 
-// Each sample of our kinds is an example in the CSV, or the manager adds it to the console.
+// Each sample file with a single object of our kinds is an example in the CSV, or the manager adds it to the console. The manager adds no
+// other sample files.
 func TestEverySampleIsAnExample(t *testing.T) {
 	managed, offered := map[string]bool{}, map[string]bool{}
 	for _, e := range examples(t) {

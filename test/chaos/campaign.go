@@ -23,15 +23,15 @@ type campaign struct {
 	seed     uint64
 	random   *rand.Rand
 	duration time.Duration
-	// fieldsPerClass is the number of fields of each class that the scenario drift changes in a child.
-	fieldsPerClass int
-	report         report
-	// subjects are the kinds of custom resources in the population.
+	// changesPerClass is the maximum number of changes of each class that the scenario drift makes to a child.
+	changesPerClass int
+	report          report
+	// subjects are the custom resources in the population.
 	subjects []subject
 	fixtures []*fixture
 	// base is the snapshot of the population without a fault.
 	base snapshot
-	// children are the objects that the manager created for custom resources, in order.
+	// children are the objects that the manager created for custom resources other than AppWrappers, sorted by kind, namespace and name.
 	children []id
 	// claimUIDs holds the UIDs of PersistentVolumeClaims by kind and name.
 	claimUIDs map[string]string
@@ -158,7 +158,7 @@ func (c *campaign) deviations(ctx context.Context) ([]string, error) {
 	claims, err := c.uids(ctx, []string{"PersistentVolumeClaim"}, c.namespaces()...)
 	for name, uid := range c.claimUIDs {
 		if claims[name] != uid {
-			all = append(all, name+" was replaced, with its data")
+			all = append(all, name+" was deleted or replaced, with its data")
 		}
 	}
 	return all, err
@@ -208,7 +208,9 @@ type disturbance struct {
 	timeout time.Duration
 	// keepChildren is set if no children are deleted during the fault.
 	keepChildren bool
-	// begin starts the fault; end, which may be nil, removes it.
+	// proxied is set if the fault consists of rules of the proxy.
+	proxied bool
+	// begin starts the fault; end, which may be nil, removes it, even if begin returns an error.
 	begin  func(context.Context) (end func(context.Context) error, err error)
 	remark string
 }
@@ -228,22 +230,12 @@ func (c *campaign) disturb(ctx context.Context, d disturbance) error {
 	if err != nil {
 		return err
 	}
-	end, err := d.begin(ctx)
-	if err != nil {
+	hits := c.proxy.hitCount()
+	if err := c.inject(ctx, d); err != nil {
 		return fmt.Errorf("%s: %w", d.name, err)
 	}
-	if !d.keepChildren {
-		if err := c.deleteChildren(ctx); err != nil {
-			return err
-		}
-	}
-	if err := c.pause(ctx, d.duration); err != nil {
-		return err
-	}
-	if end != nil {
-		if err := end(ctx); err != nil {
-			return fmt.Errorf("ending %s: %w", d.name, err)
-		}
+	if d.proxied {
+		r = r.requireHits(c.proxy.hitCount() - hits)
 	}
 	waitStart := c.clock.Now()
 	if err := c.waitUntil(ctx, cmp.Or(d.timeout, waitTimeout), func() (string, error) { return c.firstDeviations(ctx) }); err != nil {
@@ -265,6 +257,23 @@ func (c *campaign) disturb(ctx context.Context, d disturbance) error {
 	r.Writes = len(writes)
 	c.addRow(r)
 	return c.recreatePopulation(ctx, len(r.Deviations) > 0)
+}
+
+// inject starts the fault of a disturbance, deletes children, and ends the fault, even after an error.
+func (c *campaign) inject(ctx context.Context, d disturbance) (err error) {
+	end, err := d.begin(ctx)
+	if end != nil {
+		defer func() { err = errors.Join(err, end(ctx)) }()
+	}
+	if err != nil {
+		return err
+	}
+	if !d.keepChildren {
+		if err := c.deleteChildren(ctx); err != nil {
+			return err
+		}
+	}
+	return c.pause(ctx, d.duration)
 }
 
 func (c *campaign) addRow(r row) {

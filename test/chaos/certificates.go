@@ -110,7 +110,8 @@ func (c *campaign) setWrongCA(ctx context.Context) error {
 		}})
 }
 
-// damageSecret changes the Secret of the webhook certificate by damage, or deletes it if damage is nil.
+// damageSecret changes the Secret of the webhook certificate by damage, or deletes it if damage is nil. If restart is true, the manager is
+// down during the change.
 func (c *campaign) damageSecret(ctx context.Context, restart bool, damage func(*corev1.Secret)) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "odh-platform-operator-webhook-cert"}}
 	if err := c.admin.Get(ctx, client.ObjectKeyFromObject(secret), secret); err != nil {

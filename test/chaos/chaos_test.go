@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -18,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 )
 
 func TestSetVerdict(t *testing.T) {
@@ -30,6 +33,36 @@ func TestSetVerdict(t *testing.T) {
 		if got := r.setVerdict().Verdict; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
+	}
+	if got := (row{}).requireHits(1).setVerdict().Verdict; got != resilient {
+		t.Errorf("got %s for a fault that affected a request, want %s", got, resilient)
+	}
+	unaffected := row{}.requireHits(0)
+	if got := unaffected.setVerdict(); got.Verdict != inconclusive || got.Remark == "" {
+		t.Errorf("got %+v for a fault that affected no request, want %s with a remark", got, inconclusive)
+	}
+	unaffected.Deviations = []string{"a Service is missing"}
+	if got := unaffected.setVerdict().Verdict; got != failed {
+		t.Errorf("got %s for a deviation, want %s", got, failed)
+	}
+}
+
+func TestFaultEndsAfterErrorOfBegin(t *testing.T) {
+	ended := false
+	err := (&campaign{}).inject(t.Context(), disturbance{begin: func(context.Context) (func(context.Context) error, error) {
+		return func(context.Context) error { ended = true; return nil }, errNoWatch
+	}})
+	if !errors.Is(err, errNoWatch) || !ended {
+		t.Errorf("got error %v, ended %t, want %v and true", err, ended, errNoWatch)
+	}
+}
+
+func TestAddDriftRow(t *testing.T) {
+	c := &campaign{testCluster: &testCluster{clock: clock.RealClock{}, progress: io.Discard}}
+	c.addDriftRow("data", &tally{refused: 1, byDesign: 3, reasons: map[string]int{"b": 1, "a": 2}})
+	const want = "1 refused by the API server; 2 stay by design: a; 1 stay by design: b"
+	if got := c.report.Rows[0]; got.Remark != want || got.Verdict != inconclusive {
+		t.Errorf("got %+v, want %s and the remark %q", got, inconclusive, want)
 	}
 }
 
@@ -225,8 +258,8 @@ func TestCrash(t *testing.T) {
 			t.Errorf("request %d, %s: got forwarded %t, handled %t, want %t, %t", i, want.name, forwarded, handled, want.forwarded, want.handled)
 		}
 	}
-	if dead, _ := k.crashedFixtures(); len(dead) != 1 {
-		t.Errorf("got %d fixtures at their crash, want 1", len(dead))
+	if crashed, _ := k.crashedFixtures(); len(crashed) != 1 {
+		t.Errorf("got %d fixtures at their crash, want 1", len(crashed))
 	}
 }
 
@@ -275,7 +308,7 @@ func TestApplied(t *testing.T) {
 	if want := []string{"labels", "spec", "replicas"}; !slices.Equal(classes, want) {
 		t.Errorf("got classes %q, want %q", classes, want)
 	}
-	c := &campaign{random: rand.New(rand.NewPCG(1, 1)), fieldsPerClass: 2}
+	c := &campaign{random: rand.New(rand.NewPCG(1, 1)), changesPerClass: 2}
 	changes, err := c.changesOf(o)
 	if err != nil || changes[len(changes)-1].class != "deletion" || len(changes) != 5 {
 		t.Errorf("got changes %v, error %v, want 5, the last a deletion", changes, err)

@@ -351,7 +351,7 @@ func (s *sieve) deleteLeftovers(ctx context.Context, fixtures []*fixture) error 
 	errs := []error{s.deleteNamespacesAndWait(ctx, namespaces...)}
 	left, err := s.takeSnapshot(ctx, s.kinds, operatorNamespace)
 	if err != nil {
-		return err
+		return errors.Join(append(errs, err)...)
 	}
 	for _, f := range fixtures {
 		for key := range left.ofFixture(f) {

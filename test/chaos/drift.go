@@ -75,7 +75,7 @@ func (c *campaign) changesOf(o *unstructured.Unstructured) ([]change, error) {
 	for _, class := range slices.Sorted(maps.Keys(byClass)) {
 		changes := byClass[class]
 		c.random.Shuffle(len(changes), func(i, j int) { changes[i], changes[j] = changes[j], changes[i] })
-		selected = append(selected, changes[:min(len(changes), c.fieldsPerClass)]...)
+		selected = append(selected, changes[:min(len(changes), c.changesPerClass)]...)
 	}
 	return append(selected, change{class: "deletion", problem: "deleted"}), nil
 }
@@ -250,17 +250,19 @@ func (c *campaign) addDriftRow(class string, t *tally) {
 	slices.Sort(t.times)
 	r := row{Scenario: "drift-" + strings.ToLower(class), Injections: classes[class], Bound: prompt, Writes: t.writes, Deviations: t.unrepaired}
 	r.Fault = fmt.Sprintf("another client: %s of children, %d changes", class, len(t.times)+len(t.unrepaired)+t.byDesign+t.refused)
+	var remarks []string
 	if n := len(t.times); n > 0 {
 		r.Recovery = t.times[n*95/100]
-		r.Remark = fmt.Sprintf("%d repaired: median %s, 95 of 100 within %s, longest %s, at most %d writes each",
-			n, seconds(t.times[n/2]), seconds(r.Recovery), seconds(t.times[n-1]), t.maxWrites)
+		remarks = append(remarks, fmt.Sprintf("%d repaired: median %s, 95 of 100 within %s, longest %s, at most %d writes each",
+			n, seconds(t.times[n/2]), seconds(r.Recovery), seconds(t.times[n-1]), t.maxWrites))
 	}
 	if t.refused > 0 {
-		r.Remark += fmt.Sprintf("; %d refused by the API server", t.refused)
+		remarks = append(remarks, fmt.Sprintf("%d refused by the API server", t.refused))
 	}
-	for reason, count := range t.reasons {
-		r.Remark += fmt.Sprintf("; %d stay by design: %s", count, reason)
+	for _, reason := range slices.Sorted(maps.Keys(t.reasons)) {
+		remarks = append(remarks, fmt.Sprintf("%d stay by design: %s", t.reasons[reason], reason))
 	}
+	r.Remark = strings.Join(remarks, "; ")
 	if len(t.times) == 0 && len(t.unrepaired) == 0 {
 		r.Verdict = inconclusive
 	}

@@ -78,7 +78,7 @@ func (c *testCluster) isInstalled(key id) bool {
 // sharedChildren belong to the namespace rather than to one custom resource, or belong to users after their creation, such as catalog
 // sources.
 var sharedChildren = []string{
-	"modelmesh-serving", "modelmesh-runtimes", "modelmesh-metrics-monitor", "mlflow-operator-view", "mlflow-operator-edit", "mlflow-operator-integration",
+	"modelmesh-serving", "modelmesh-runtimes", "modelmesh-metrics-monitor",
 	"model-catalog-sources", "mcp-catalog-sources", "agent-catalog-sources", "serving-runtime-catalog-sources",
 }
 

@@ -39,9 +39,9 @@ type options struct {
 	duration time.Duration
 	seed     uint64
 	out      string
-	// fieldsPerClass is the number of fields of each class that the scenario drift changes in a child.
-	fieldsPerClass int
-	list           bool
+	// changesPerClass is the maximum number of changes of each class that the scenario drift makes to a child.
+	changesPerClass int
+	list            bool
 }
 
 func main() {
@@ -51,7 +51,7 @@ func main() {
 	flag.DurationVar(&o.duration, "duration", 5*time.Minute, "duration of the scenario random")
 	flag.Uint64Var(&o.seed, "seed", 0, "seed of all random choices; 0 means a random seed")
 	flag.StringVar(&o.out, "out", "bin/chaos", "folder of the report")
-	flag.IntVar(&o.fieldsPerClass, "fields", 2, "number of fields of each class to change in each child")
+	flag.IntVar(&o.changesPerClass, "changes", 2, "maximum number of changes of each class to each child")
 	flag.BoolVar(&o.list, "list", false, "print the names of the scenarios and exit")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -109,7 +109,7 @@ func (o options) run(ctx context.Context, out, progress io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, cluster.close(context.WithoutCancel(ctx))) }()
 	c := &campaign{
-		testCluster: cluster, seed: o.seed, random: rand.New(rand.NewPCG(o.seed, 0)), duration: o.duration, fieldsPerClass: o.fieldsPerClass, subjects: subjects,
+		testCluster: cluster, seed: o.seed, random: rand.New(rand.NewPCG(o.seed, 0)), duration: o.duration, changesPerClass: o.changesPerClass, subjects: subjects,
 		report: report{Seed: o.seed, Started: clock.RealClock{}.Now()},
 	}
 	failures := c.runAll(ctx, scenarios)

@@ -42,7 +42,7 @@ func (c *campaign) runPlatform(ctx context.Context) (err error) {
 	kill := disturbance{name: "platform-kill", fault: "kill -9 with the component platform, back after 2 s", injections: []string{"PodKill"}, duration: downTime, bound: restarted,
 		begin: func(ctx context.Context) (func(context.Context) error, error) { return c.restart, c.manager.Kill(ctx) }}
 	storm := disturbance{name: "platform-storm", fault: "a tenth each of 500, 409, reset, and a lost response, with the component platform", injections: []string{"ClientFault"},
-		duration: stormTime, bound: slow, begin: c.withRules(
+		duration: stormTime, bound: slow, proxied: true, begin: c.withRules(
 			rule{share: 0.1, fault: respond(500)}, rule{match: match{writes: true}, share: 0.1, fault: respond(409)}, rule{share: 0.1, fault: resetConnection},
 			rule{match: match{writes: true}, share: 0.1, fault: executeThen(resetConnection)})}
 	return errors.Join(c.disturb(ctx, kill), c.disturb(ctx, storm))

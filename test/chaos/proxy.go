@@ -33,7 +33,6 @@ type rule struct {
 	streams bool
 
 	ended chan struct{}
-	hits  int
 }
 
 // proxy is a proxy between the manager and the API server. It uses HTTP/1.1, so a fault can close the connection of a single request.
@@ -49,6 +48,8 @@ type proxy struct {
 	rules  []*rule
 	open   map[*exchange]context.CancelFunc // watches
 	writes int
+	// hits counts the requests that a rule matched, and the delays of the events of a watch.
+	hits int
 }
 
 // newProxy starts a proxy for the API server at target.
@@ -156,14 +157,11 @@ func (p *proxy) closeWatches(m match) (ended int) {
 	return ended
 }
 
-// hitCount returns how often the current rules matched a request or delayed the events of a watch.
-func (p *proxy) hitCount() (hits int) {
+// hitCount returns how often current and removed rules matched a request or delayed the events of a watch.
+func (p *proxy) hitCount() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, r := range p.rules {
-		hits += r.hits
-	}
-	return hits
+	return p.hits
 }
 
 // writeCount returns the number of write requests of components.
@@ -181,7 +179,7 @@ func (p *proxy) next(q request, applied []*rule) *rule {
 		if slices.Contains(applied, r) || !r.match.matches(q) || r.share > 0 && p.random.Float64() >= r.share {
 			continue
 		}
-		r.hits++
+		p.hits++
 		return r
 	}
 	return nil
@@ -253,7 +251,7 @@ func (p *proxy) delayedUntil(q request) <-chan struct{} {
 	defer p.mu.Unlock()
 	for _, r := range p.rules {
 		if r.streams && r.match.matches(q) {
-			r.hits++
+			p.hits++
 			return r.ended
 		}
 	}

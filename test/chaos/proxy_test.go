@@ -173,6 +173,9 @@ func TestDroppedRequestSucceedsAfterFault(t *testing.T) {
 	if err := <-responded; err != nil {
 		t.Error(err)
 	}
+	if hits := p.hitCount(); hits != 1 {
+		t.Errorf("got %d hits after the fault, want 1", hits)
+	}
 }
 
 func TestShareOfRequestsFails(t *testing.T) {

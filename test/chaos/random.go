@@ -39,7 +39,6 @@ var temporaryFaults = map[string]rule{
 type randomRound struct {
 	*campaign
 
-	random         *rand.Rand
 	fixtures       map[string]*fixture
 	changed        map[string]bool
 	queue          *queue
@@ -92,7 +91,7 @@ func (c *campaign) runRandomRounds(ctx context.Context) error {
 
 // runSteps runs the steps in new namespaces, checks the invariants, and cleans up.
 func (c *campaign) runSteps(ctx context.Context, steps []step, title string) (violations []string, took time.Duration, err error) {
-	g := &randomRound{campaign: c, random: rand.New(rand.NewPCG(c.seed, 2)), fixtures: map[string]*fixture{}, changed: map[string]bool{}}
+	g := &randomRound{campaign: c, fixtures: map[string]*fixture{}, changed: map[string]bool{}}
 	if g.queue, err = c.newQueue(ctx, title); err != nil {
 		return nil, 0, err
 	}

@@ -65,6 +65,7 @@ func (c *campaign) delayCache(ctx context.Context, name, subject, resource strin
 		if err != nil {
 			return err
 		}
+		hits := c.proxy.hitCount()
 		// Delayed batches of events simulate a cache that is always stale.
 		batches, stop := context.WithCancel(ctx)
 		done := make(chan struct{})
@@ -82,7 +83,8 @@ func (c *campaign) delayCache(ctx context.Context, name, subject, resource strin
 		if err != nil {
 			return err
 		}
-		return c.addReadyRow(ctx, f, row{Scenario: name, Fault: fmt.Sprintf("%s of %s are seen up to %s late at creation, deletion and creation again", resource, subject, cacheDelay), Bound: slow}, start)
+		r := row{Scenario: name, Fault: fmt.Sprintf("%s of %s are seen up to %s late at creation, deletion and creation again", resource, subject, cacheDelay), Bound: slow}
+		return c.addReadyRow(ctx, f, r.requireHits(c.proxy.hitCount()-hits), start)
 	})
 }
 
@@ -178,12 +180,14 @@ func (c *campaign) timeTravel(ctx context.Context, name, subject, resource strin
 		if err := c.manager.Kill(ctx); err != nil {
 			return err
 		}
+		hits := c.proxy.hitCount()
 		removeRule := c.proxy.addRule(rule{match: match{verbs: []string{"list", "watch"}, resources: []string{resource}}, fault: listAtVersion(version), streams: true})
 		if err := errors.Join(c.manager.Restart(ctx), c.pause(ctx, cacheDelay)); err != nil {
 			return err
 		}
 		removeRule()
 		r := row{Scenario: name, Fault: fmt.Sprintf("the manager starts with lists of %s from before, for %s", resource, cacheDelay), Bound: slow}
+		r = r.requireHits(c.proxy.hitCount() - hits)
 		if !deleted {
 			return c.addReadyRow(ctx, f, r, start)
 		}

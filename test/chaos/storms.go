@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -13,7 +14,7 @@ func storms() []scenario {
 	var all []scenario
 	add := func(name, fault string, injections []string, bound time.Duration, rules ...rule) {
 		all = append(all, scenario{name: name, run: func(c *campaign, ctx context.Context) error {
-			return c.disturb(ctx, disturbance{name: name, fault: fault, injections: injections, duration: stormTime, bound: bound, begin: c.withRules(rules...)})
+			return c.disturb(ctx, disturbance{name: name, fault: fault, injections: injections, duration: stormTime, bound: bound, proxied: true, begin: c.withRules(rules...)})
 		}})
 	}
 	add("partition", "all traffic is dropped, including watches", partition, slow,
@@ -71,15 +72,21 @@ func (c *campaign) withRules(rules ...rule) func(context.Context) (func(context.
 	}
 }
 
+var errNoWatch = errors.New("the manager has no watch")
+
 // dropWatches ends all watches once per second.
 func (c *campaign) dropWatches(ctx context.Context) error {
 	return c.disturb(ctx, disturbance{name: "dropped-watches", fault: "all watches end every second", injections: []string{"ClientFault"}, bound: slow,
 		begin: func(ctx context.Context) (func(context.Context) error, error) {
+			closed := 0
 			for range int(stormTime / time.Second) {
-				c.proxy.closeWatches(watches())
+				closed += c.proxy.closeWatches(watches())
 				if err := c.pause(ctx, time.Second); err != nil {
 					return nil, err
 				}
+			}
+			if closed == 0 {
+				return nil, errNoWatch
 			}
 			return nil, nil
 		}})
@@ -87,7 +94,7 @@ func (c *campaign) dropWatches(ctx context.Context) error {
 
 // expireWatches ends all watches with 410 Gone, after which clients list again.
 func (c *campaign) expireWatches(ctx context.Context) error {
-	return c.disturb(ctx, disturbance{name: "gone", fault: "all watches end with 410 Gone", injections: []string{"ClientFault"}, duration: time.Second, bound: slow,
+	return c.disturb(ctx, disturbance{name: "gone", fault: "all watches end with 410 Gone", injections: []string{"ClientFault"}, duration: time.Second, bound: slow, proxied: true,
 		begin: func(context.Context) (func(context.Context) error, error) {
 			removeRule := c.proxy.addRule(rule{match: watches(), fault: expireWatch})
 			c.proxy.closeWatches(watches())

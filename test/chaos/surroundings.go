@@ -52,31 +52,33 @@ func (c *campaign) revokePermissions(ctx context.Context) error {
 					bindings = append(bindings, &namespaced.Items[i])
 				}
 			}
-			empty := client.RawPatch("application/merge-patch+json", []byte(`{"subjects":null}`))
-			for _, b := range bindings {
-				if err := c.admin.Patch(ctx, b.DeepCopyObject().(client.Object), empty); err != nil {
-					return nil, fmt.Errorf("emptying a binding: %w", err)
-				}
-			}
-			return func(ctx context.Context) error {
+			end := func(ctx context.Context) error {
 				var errs []error
 				for _, b := range bindings {
 					b.SetResourceVersion("")
 					errs = append(errs, c.admin.Update(ctx, b))
 				}
 				return errors.Join(errs...)
-			}, nil
+			}
+			empty := client.RawPatch("application/merge-patch+json", []byte(`{"subjects":null}`))
+			for _, b := range bindings {
+				if err := c.admin.Patch(ctx, b.DeepCopyObject().(client.Object), empty); err != nil {
+					return end, fmt.Errorf("emptying a binding: %w", err)
+				}
+			}
+			return end, nil
 		}})
 }
 
 // includesManager reports whether the subjects contain the ServiceAccount of the manager.
 func (c *campaign) includesManager(subjects []rbacv1.Subject) bool {
-	return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool { return s.Name == c.installed.ServiceAccount.Name })
+	account := c.installed.ServiceAccount
+	return slices.Contains(subjects, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name})
 }
 
 // exhaustQuota adds quotas that allow no further Services, ConfigMaps, Secrets, Deployments or NetworkPolicies.
 func (c *campaign) exhaustQuota(ctx context.Context) error {
-	return c.disturb(ctx, disturbance{name: "quota-exhausted", fault: "a quota refuses every Service, ConfigMap, Secret and Deployment for 10 s", injections: []string{"QuotaExhaustion"},
+	return c.disturb(ctx, disturbance{name: "quota-exhausted", fault: "a quota refuses every Service, ConfigMap, Secret, Deployment and NetworkPolicy for 10 s", injections: []string{"QuotaExhaustion"},
 		duration: stormTime, bound: slow,
 		begin: func(ctx context.Context) (func(context.Context) error, error) {
 			none := resource.MustParse("0")
@@ -89,18 +91,19 @@ func (c *campaign) exhaustQuota(ctx context.Context) error {
 					}},
 				})
 			}
-			for _, q := range quotas {
-				if err := c.admin.Create(ctx, q); err != nil {
-					return nil, fmt.Errorf("creating a quota: %w", err)
-				}
-			}
-			return func(ctx context.Context) error {
+			end := func(ctx context.Context) error {
 				var errs []error
 				for _, q := range quotas {
-					errs = append(errs, c.admin.Delete(ctx, q))
+					errs = append(errs, client.IgnoreNotFound(c.admin.Delete(ctx, q)))
 				}
 				return errors.Join(errs...)
-			}, nil
+			}
+			for _, q := range quotas {
+				if err := c.admin.Create(ctx, q); err != nil {
+					return end, fmt.Errorf("creating a quota: %w", err)
+				}
+			}
+			return end, nil
 		}})
 }
 
@@ -122,18 +125,19 @@ func (c *campaign) addForeignFinalizers(ctx context.Context) error {
 				patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":`+finalizers+`}}`))
 				return client.IgnoreNotFound(c.admin.Patch(ctx, key.object(), patch))
 			}
-			for _, key := range blocked {
-				if err := errors.Join(set(ctx, key, `["chaos.example.com/hold"]`), c.admin.Delete(ctx, key.object())); err != nil {
-					return nil, fmt.Errorf("adding a finalizer to %s: %w", key, err)
-				}
-			}
-			return func(ctx context.Context) error {
+			end := func(ctx context.Context) error {
 				var errs []error
 				for _, key := range blocked {
 					errs = append(errs, set(ctx, key, "null"))
 				}
 				return errors.Join(errs...)
-			}, nil
+			}
+			for _, key := range blocked {
+				if err := errors.Join(set(ctx, key, `["chaos.example.com/hold"]`), c.admin.Delete(ctx, key.object())); err != nil {
+					return end, fmt.Errorf("adding a finalizer to %s: %w", key, err)
+				}
+			}
+			return end, nil
 		}})
 }
 
@@ -143,21 +147,22 @@ func (c *campaign) addDisruptionBudgets(ctx context.Context) error {
 		duration: downTime, bound: restarted,
 		begin: func(ctx context.Context) (func(context.Context) error, error) {
 			var budgets []*policyv1.PodDisruptionBudget
-			for _, namespace := range c.namespaces() {
-				b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "chaos"}}
-				b.Spec.Selector, b.Spec.MaxUnavailable = &metav1.LabelSelector{}, new(intstr.FromInt32(0))
-				if err := c.admin.Create(ctx, b); err != nil {
-					return nil, fmt.Errorf("creating a PodDisruptionBudget: %w", err)
-				}
-				budgets = append(budgets, b)
-			}
-			return func(ctx context.Context) error {
+			end := func(ctx context.Context) error {
 				var errs []error
 				for _, b := range budgets {
 					errs = append(errs, c.admin.Delete(ctx, b))
 				}
 				return errors.Join(errs...)
-			}, nil
+			}
+			for _, namespace := range c.namespaces() {
+				b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "chaos"}}
+				b.Spec.Selector, b.Spec.MaxUnavailable = &metav1.LabelSelector{}, new(intstr.FromInt32(0))
+				if err := c.admin.Create(ctx, b); err != nil {
+					return end, fmt.Errorf("creating a PodDisruptionBudget: %w", err)
+				}
+				budgets = append(budgets, b)
+			}
+			return end, nil
 		}})
 }
 
@@ -175,16 +180,14 @@ func (c *campaign) addUnavailableAPI(ctx context.Context) error {
 			if err := c.admin.Create(ctx, apiService); err != nil {
 				return nil, fmt.Errorf("adding an API: %w", err)
 			}
+			end := func(ctx context.Context) error { return c.admin.Delete(ctx, apiService) }
 			if err := c.manager.Restart(ctx); err != nil {
-				return nil, err
+				return end, err
 			}
 			if err := c.deleteChildren(ctx); err != nil {
-				return nil, err
+				return end, err
 			}
-			if err := c.waitUntil(ctx, waitTimeout, func() (string, error) { return c.firstDeviations(ctx) }); err != nil {
-				return nil, err
-			}
-			return func(ctx context.Context) error { return c.admin.Delete(ctx, apiService) }, nil
+			return end, c.waitUntil(ctx, waitTimeout, func() (string, error) { return c.firstDeviations(ctx) })
 		}})
 }
 
@@ -196,15 +199,10 @@ func (c *campaign) restartAPIServer(ctx context.Context) error {
 			if err := c.deleteChildren(ctx); err != nil {
 				return nil, err
 			}
-			if err := c.instance.Halt(ctx, cluster.APIServer); err != nil {
-				return nil, err
-			}
-			if err := compact(ctx, c.instance.Process(cluster.Etcd).Port); err != nil {
-				return nil, err
-			}
 			// kwok, which is not under test, does not list again after a compaction, so it is restarted. The manager exits if it is denied
 			// access before the API server has read the roles, and is then restarted as by the kubelet.
-			return c.restart, errors.Join(c.instance.Resume(ctx, cluster.APIServer), c.instance.Halt(ctx, cluster.Kwok), c.instance.Resume(ctx, cluster.Kwok))
+			return c.restart, errors.Join(c.instance.Halt(ctx, cluster.APIServer), compact(ctx, c.instance.Process(cluster.Etcd).Port),
+				c.instance.Resume(ctx, cluster.APIServer), c.instance.Halt(ctx, cluster.Kwok), c.instance.Resume(ctx, cluster.Kwok))
 		}})
 }
 

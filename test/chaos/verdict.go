@@ -41,12 +41,20 @@ type row struct {
 	Remark     string   `json:"remark,omitempty"`
 }
 
-// setVerdict sets the verdict of a row that has none.
+// requireHits makes a row without deviations Inconclusive if its rules matched no request and delayed no watch.
+func (r row) requireHits(hits int) row {
+	if hits == 0 {
+		r.Verdict, r.Remark = inconclusive, "the fault affected no request"
+	}
+	return r
+}
+
+// setVerdict sets the verdict of a row with deviations, and of a row that has none.
 func (r row) setVerdict() row {
 	switch {
-	case r.Verdict != "":
 	case len(r.Deviations) > 0:
 		r.Verdict = failed
+	case r.Verdict != "":
 	case r.Bound > 0 && r.Recovery > r.Bound:
 		r.Verdict = degraded
 	default:

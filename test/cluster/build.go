@@ -218,7 +218,7 @@ func (b *builder) missing(m module, target string) (packages []string) {
 	for _, pkg := range m.packages {
 		name := programName(pkg)
 		path, found := b.published.program(name)
-		if !found {
+		if !found || m.compiled {
 			path = filepath.Join(target, name)
 			_, err := os.Stat(path)
 			found = err == nil
@@ -245,7 +245,7 @@ func (b *builder) buildModule(ctx context.Context, m module) error {
 		return err
 	}
 	defer unlock()
-	if packages := b.missing(m, target); len(packages) > 0 && b.published != nil {
+	if packages := b.missing(m, target); len(packages) > 0 && b.published != nil && !m.compiled {
 		b.published.download(ctx, programNames(packages), b.supply, b.logf)
 	}
 	packages := b.missing(m, target)

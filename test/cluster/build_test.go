@@ -80,6 +80,12 @@ func TestProgramNames(t *testing.T) {
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("got programs %q of a real node, want %q", got, want)
 	}
+	t.Setenv(VersionVariable, "oldest")
+	oldest := binaryModules()[1]
+	want = "kube-apiserver kube-controller-manager kube-scheduler"
+	if got := strings.Join(programNames(oldest.packages), " "); got != want || !oldest.compiled {
+		t.Errorf("got programs %q, compiled %t of the oldest Kubernetes, want %q and true", got, oldest.compiled, want)
+	}
 	want = "olm catalog package-server copy-content cpb opm grpc-health-probe"
 	if got := strings.Join(programNames(olmModule().packages), " "); got != want {
 		t.Errorf("got programs %q of OLM, want %q", got, want)

@@ -26,7 +26,7 @@ const (
 	KubeRay      Set = "kuberay"
 	OpenShiftAPI Set = "openshift-api"
 	KServe       Set = "kserve"
-	// PlatformServices are the APIs that the operator of the platform installs.
+	// PlatformServices are the APIs that the operator of Open Data Hub installs.
 	PlatformServices Set = "platform-services"
 )
 

@@ -9,7 +9,7 @@ import (
 
 func (p *Process) startIn(command *exec.Cmd) error {
 	if p.Isolated || p.Network != 0 {
-		return errors.New("namespaces need Linux")
+		return errors.New("Isolated and Network require Linux namespaces")
 	}
 	return command.Start()
 }

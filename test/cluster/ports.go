@@ -20,16 +20,16 @@ var errNoPort = errors.New("no free port")
 func freePorts(count, start int, reserved []int, free func(port int) bool) ([]int, error) {
 	size := lastPort - firstPort + 1
 	var ports []int
-	for offset := range size {
-		if len(ports) == count {
-			return ports, nil
+	for offset := 0; len(ports) < count; offset++ {
+		if offset == size {
+			return nil, fmt.Errorf("finding %d ports between %d and %d: %w", count, firstPort, lastPort, errNoPort)
 		}
 		port := firstPort + (start+offset)%size
 		if !slices.Contains(reserved, port) && free(port) {
 			ports = append(ports, port)
 		}
 	}
-	return nil, fmt.Errorf("finding %d ports between %d and %d: %w", count, firstPort, lastPort, errNoPort)
+	return ports, nil
 }
 
 // isFree reports whether no program listens on a port.

@@ -22,9 +22,8 @@ type builtProgram struct {
 	done bool
 }
 
-// BuildProgram compiles a package of this checkout and returns the path of the program in the cache directory, one per checkout. The
-// toolchain does not rewrite an unchanged program. All calls for a package must have the same tags. BuildProgram writes to progress when
-// it waits for another build.
+// BuildProgram compiles a package of this checkout and returns the path of the program in the cache directory, one per checkout and tags.
+// The toolchain does not rewrite an unchanged program. BuildProgram writes to progress when it waits for another build.
 func BuildProgram(ctx context.Context, pkg string, tags []string, progress io.Writer) (string, error) {
 	root, err := RepositoryRoot()
 	if err != nil {
@@ -34,7 +33,7 @@ func BuildProgram(ctx context.Context, pkg string, tags []string, progress io.Wr
 	if err != nil {
 		return "", err
 	}
-	source := sha256.Sum256([]byte(filepath.Join(root, pkg)))
+	source := sha256.Sum256([]byte(strings.Join(append([]string{filepath.Join(root, pkg)}, tags...), ",")))
 	target := filepath.Join(cache, "programs", hex.EncodeToString(source[:])[:keyLength], filepath.Base(pkg))
 	value, _ := builtPrograms.LoadOrStore(target, &builtProgram{})
 	program := value.(*builtProgram)

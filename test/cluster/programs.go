@@ -24,6 +24,7 @@ type module struct {
 	ldflags  string // additional linker flags
 	cgoTags  string // build tags of programs that need the C compiler
 	tags     string // build tags of programs that do not
+	compiled bool   // the programs of the user and the published programs have another version
 	packages []string
 }
 
@@ -41,7 +42,7 @@ func binaryModules() []module {
 		return []module{all}
 	}
 	all.packages = append(all.packages, others...)
-	return []module{all, {dir: "oldest", ldflags: versionStamp(OldestKubernetesVersion), packages: servers}}
+	return []module{all, {dir: "oldest", ldflags: versionStamp(OldestKubernetesVersion), compiled: true, packages: servers}}
 }
 
 // nodeModules returns the programs of a real node, in addition to those of the control plane.

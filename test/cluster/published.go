@@ -117,7 +117,7 @@ func (s *store) program(name string) (string, bool) {
 	return paths[index], true
 }
 
-// download downloads the archives that contain one of the programs, and supplies all programs of each as soon as its checksum is verified.
+// download downloads the archives that contain one of the programs, and supplies the programs in each as soon as its checksum is verified.
 // It logs failed downloads, with one line for all failed requests.
 func (s *store) download(ctx context.Context, programs []string, to *supply, logf func(string, ...any)) {
 	var selected []archive
@@ -142,7 +142,9 @@ func (s *store) download(ctx context.Context, programs []string, to *supply, log
 				return
 			}
 			for _, p := range t.programs {
-				to.add(path.Base(p), filepath.Join(s.folder(t.archive), path.Base(p)))
+				if slices.Contains(programs, path.Base(p)) {
+					to.add(path.Base(p), filepath.Join(s.folder(t.archive), path.Base(p)))
+				}
 			}
 		})
 	}

@@ -112,14 +112,16 @@ func serveFiles(t *testing.T, files map[string][]byte) string {
 func TestDownload(t *testing.T) {
 	first, second, single := compileProgram(t, "first"), compileProgram(t, "second"), compileProgram(t, "single")
 	tarball := packArchive(t, map[string][]byte{"folder/bin/first": first, "folder/bin/second": second})
-	url := serveFiles(t, map[string][]byte{"both.tar.gz": tarball, "single-amd64": single})
+	extra := packArchive(t, map[string][]byte{"folder/bin/first": first, "folder/bin/extra": second})
+	url := serveFiles(t, map[string][]byte{"both.tar.gz": tarball, "extra.tar.gz": extra, "single-amd64": single})
 	both := []string{"folder/bin/first", "folder/bin/second"}
 	for name, c := range map[string]struct {
 		archives []archive
 		want     string
 		message  string
 	}{
-		"valid archives": {[]archive{{url + "/both.tar.gz", sum(tarball), both}, {url + "/single-amd64", sum(single), []string{"single"}}}, "first second single", ""},
+		"program that is not requested": {[]archive{{url + "/extra.tar.gz", sum(extra), []string{"folder/bin/first", "folder/bin/extra"}}}, "first", ""},
+		"valid archives":                {[]archive{{url + "/both.tar.gz", sum(tarball), both}, {url + "/single-amd64", sum(single), []string{"single"}}}, "first second single", ""},
 		"wrong checksum": {[]archive{{url + "/both.tar.gz", sum(nil), both}, {url + "/single-amd64", sum(single), []string{"single"}}}, "single",
 			"both.tar.gz: got checksum " + sum(tarball) + ", want " + sum(nil) + "; the file is deleted"},
 		"wrong checksum of a program":    {[]archive{{url + "/single-amd64", sum(tarball), []string{"single"}}}, "", "the file is deleted"},
@@ -167,7 +169,8 @@ func TestDownload(t *testing.T) {
 	}
 }
 
-// Available programs are downloaded, others are compiled, and a second call reuses both. Programs of the user have precedence.
+// Available programs are downloaded, others are compiled, and a second call reuses both. Programs of the user have precedence. A module
+// whose programs have another version is always compiled.
 func TestDownloadOrCompile(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	prebuilt := compileProgram(t, "prebuilt")
@@ -176,10 +179,12 @@ func TestDownloadOrCompile(t *testing.T) {
 	assets := t.TempDir()
 	for _, c := range []struct {
 		name, assets, sum, want string
+		compiled                bool
 	}{
-		{"wrong checksum", "", sum(nil), "compiled here"},
-		{"downloaded", "", sum(prebuilt), "prebuilt"},
-		{"program of the user", assets, sum(prebuilt), "own"},
+		{"wrong checksum", "", sum(nil), "compiled here", false},
+		{"downloaded", "", sum(prebuilt), "prebuilt", false},
+		{"program of the user", assets, sum(prebuilt), "own", false},
+		{"another version", assets, sum(prebuilt), "compiled here", true},
 	} {
 		if err := os.WriteFile(filepath.Join(assets, "small"), []byte("#!/bin/sh\nprintf own\n"), 0o700); err != nil {
 			t.Fatal(err)
@@ -191,7 +196,7 @@ func TestDownloadOrCompile(t *testing.T) {
 				assets: c.assets, cache: cache, archives: []archive{{url + "/small-amd64", c.sum, []string{"small"}}},
 				client: &http.Client{}, responseTimeout: time.Minute, progressPeriod: time.Minute,
 			}}
-			if err := b.buildModules(t.Context(), module{dir: "small", packages: []string{"example.com/small"}}); err != nil {
+			if err := b.buildModules(t.Context(), module{dir: "small", compiled: c.compiled, packages: []string{"example.com/small"}}); err != nil {
 				t.Fatal(err)
 			}
 			output, err := exec.CommandContext(t.Context(), b.supply.paths["small"]).CombinedOutput()

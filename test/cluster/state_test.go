@@ -287,6 +287,9 @@ func TestStartProcess(t *testing.T) {
 	if err != nil || len(i.Processes()) != 1 || i.Process("extra") != again {
 		t.Errorf("got error %v, processes %v after a second start, want the new process", err, i.Processes())
 	}
+	if _, err := i.StartProcess("missing", filepath.Join(t.TempDir(), "missing"), nil, nil); err == nil || i.Process("missing") != nil {
+		t.Errorf("got error %v, process %v for a missing program, want only an error", err, i.Process("missing"))
+	}
 	// Another client stops the instance, using its state file.
 	other, err := Open("extra")
 	if err != nil {
@@ -294,8 +297,5 @@ func TestStartProcess(t *testing.T) {
 	}
 	if err := other.Stop(t.Context()); err != nil || again.Running() {
 		t.Errorf("got error %v, running %t after Stop, want an exited process", err, again.Running())
-	}
-	if _, err := i.StartProcess("missing", filepath.Join(t.TempDir(), "missing"), nil, nil); err == nil {
-		t.Error("want an error for starting a missing program")
 	}
 }

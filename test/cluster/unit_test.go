@@ -25,6 +25,7 @@ func TestFreePorts(t *testing.T) {
 		"reserved skipped":              {count: 2, start: 0, reserved: []int{20000, 20002}, free: all, want: []int{20001, 20003}},
 		"used skipped":                  {count: 2, start: 0, free: func(p int) bool { return p%2 == 1 }, want: []int{20001, 20003}},
 		"continues at first port":       {count: 2, start: lastPort - firstPort, free: all, want: []int{31999, 20000}},
+		"last port before the start":    {count: 1, start: 1, free: func(p int) bool { return p == firstPort }, want: []int{firstPort}},
 		"no ports":                      {count: 0, free: all},
 		"no free port":                  {count: 1, free: func(int) bool { return false }, fails: true},
 		"more ports than the range has": {count: lastPort - firstPort + 2, free: all, fails: true},

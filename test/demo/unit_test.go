@@ -184,6 +184,9 @@ func TestDescribeCounts(t *testing.T) {
 	if text := describeCounts(map[string]int{"Service": 1, "NetworkPolicy": 2}); text != "3 objects: 2 NetworkPolicy, 1 Service" {
 		t.Errorf("got %q, want the total and the kinds", text)
 	}
+}
+
+func TestListable(t *testing.T) {
 	got := listable([]*metav1.APIResourceList{
 		{GroupVersion: "v1", APIResources: []metav1.APIResource{
 			{Name: "services", Kind: "Service", Verbs: metav1.Verbs{"get", "list"}}, {Name: "bindings", Kind: "Binding", Verbs: metav1.Verbs{"create"}},
@@ -194,6 +197,9 @@ func TestDescribeCounts(t *testing.T) {
 	if difference := cmp.Diff(want, got); difference != "" {
 		t.Error(difference)
 	}
+}
+
+func TestCount(t *testing.T) {
 	listed := func(uid types.UID, operation metav1.ManagedFieldsOperationType) metav1.PartialObjectMetadata {
 		fields := []metav1.ManagedFieldsEntry{{Operation: operation}}
 		return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: uid, ManagedFields: fields}}

@@ -124,7 +124,7 @@ func (r *Reader) block(ctx context.Context, block Block, want *Block) string {
 	return output.String()
 }
 
-// Type runs a command that is not on the page.
+// Type runs a command that Read does not run.
 func (r *Reader) Type(ctx context.Context, command string) {
 	ginkgo.GinkgoHelper()
 	r.run(ctx, command, 0)

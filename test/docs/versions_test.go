@@ -12,6 +12,7 @@ import (
 	"github.com/blang/semver/v4"
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/version"
 	"sigs.k8s.io/yaml"
 )
 
@@ -146,6 +147,16 @@ func TestVersionsAreConsistent(t *testing.T) {
 			t.Errorf("the operator uses the types of %s %s, but tests run %s", project, types, tested[project])
 		}
 	}
+	const monitoring = "github.com/prometheus-operator/prometheus-operator"
+	for module, types := range map[string]string{
+		"sigs.k8s.io/gateway-api": "sigs.k8s.io/gateway-api", monitoring: monitoring + "/pkg/apis/monitoring", "github.com/kserve/kserve": "github.com/kserve/kserve",
+		"github.com/ray-project/kuberay/ray-operator": "github.com/ray-project/kuberay/ray-operator",
+	} {
+		crds := findMatch(t, "test/cluster/crdsets.go", `"`+regexp.QuoteMeta(module)+`",\s+Version: "(v[0-9.]+)"`)
+		if used := versionIn(t, "go.mod", types); crds != used {
+			t.Errorf("the operator uses the types of %s %s, but test clusters have the CRDs of %s", types, used, crds)
+		}
+	}
 	if want := "version: v" + findMatch(t, "test/operands/image_test.go", `oldest = "([0-9.]+)"`); !strings.Contains(read(t, "config/component_metadata.yaml"), want) {
 		t.Errorf("config/component_metadata.yaml does not contain %q", want)
 	}
@@ -167,8 +178,7 @@ func TestMaturityListsVersionsOfKinds(t *testing.T) {
 		for _, version := range crd.Spec.Versions {
 			versions = append(versions, version.Name)
 		}
-		slices.Sort(versions)
-		slices.Reverse(versions)
+		slices.SortFunc(versions, func(a, b string) int { return version.CompareKubeAwareVersionStrings(b, a) })
 		if row := rows["`"+crd.Spec.Names.Kind+"`"]; len(row) != 2 || row[1] != strings.Join(versions, ", ") {
 			t.Errorf("docs/maturity.md has %v for %s, but its CRD has %v", row, crd.Spec.Names.Kind, versions)
 		}

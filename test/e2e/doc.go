@@ -23,7 +23,8 @@
 //
 // The Prometheus operator and Prometheus are built from their modules too. Prometheus scrapes the manager and loads its rules.
 //
-// Specs with the label `ci` cover data, admission and the rollout of the operator in little time: `make e2e-ci`.
+// Specs with the label `ci` cover data and authorization of a registry, and leader election, rollout and removal of the operator:
+// `make e2e-ci`.
 //
 // For ModelMesh, the routing layer and the REST proxy are fakes, see package test/modelmesh/instance; adapter, model server, etcd and
 // object store are real.

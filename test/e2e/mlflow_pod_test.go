@@ -117,9 +117,9 @@ func replaceServer(ctx context.Context, team mlflowTeam) {
 	Expect(team.python(ctx, team.namespace, mlflowMissing)).To(BeEmpty())
 }
 
-// startThrottled creates a server from the pod template of the MLflow, with a low CPU limit and its own volume. It does not wait
+// startThrottledServer creates a server from the pod template of the MLflow, with a low CPU limit and its own volume. It does not wait
 // for the server: other specs run during its startup.
-func startThrottled(ctx context.Context) {
+func startThrottledServer(ctx context.Context) {
 	GinkgoHelper()
 	var server appsv1.Deployment
 	Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: "mlflow"}, &server)).To(Succeed())

@@ -40,7 +40,7 @@ var _ = Describe("MLflow with SQLite on a volume", Ordered, func() {
 		team = newMLflowTeam(ctx)
 		startBrowser(ctx, team.namespace)
 		waitMLflowReady(ctx)
-		startThrottled(ctx)
+		startThrottledServer(ctx)
 		team.copyCA(ctx)
 	}, NodeTimeout(startTimeout))
 

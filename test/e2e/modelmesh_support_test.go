@@ -25,8 +25,8 @@ var (
 	modelMeshObjects string
 	//go:embed testdata/modelmesh_broken.yaml
 	modelMeshBroken string
-	//go:embed testdata/modelmesh_claimed.yaml
-	modelMeshClaimed string
+	//go:embed testdata/modelmesh_pvc.yaml
+	modelMeshPVC string
 	//go:embed testdata/modelmesh_predict.py
 	modelMeshPredict string
 	//go:embed testdata/modelmesh_example.py

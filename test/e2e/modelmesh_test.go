@@ -87,7 +87,7 @@ var _ = Describe("ModelMesh", Ordered, func() {
 		_, err := tryKubectl(ctx, modelMeshTrain, n.in("exec", "-i", "client", "--", "python3", "-")...)
 		Expect(err).NotTo(HaveOccurred())
 		kubectl(ctx, n.in("patch", "secret", "storage-config", "--type=merge", "-p", `{"stringData": {"claimed": "{\"type\": \"pvc\", \"name\": \"models\"}"}}`)...)
-		apply(ctx, n.name, modelMeshClaimed)
+		apply(ctx, n.name, modelMeshPVC)
 		expectPrediction(ctx, "http", "claimed", "claimed__ksp")
 		waitRollout(ctx, n.name, "deployment/modelmesh-serving-mlserver-1.x")
 		expectPrediction(ctx, "http", "digits", "digits__ksp")

@@ -62,7 +62,7 @@ var _ = Describe("OLM", Ordered, func() {
 		o.kubectl(ctx, "create", "namespace", userNamespace)
 		o.expectInvalidRejected(ctx)
 
-		By("checking the order of webhooks that Kueue relies on")
+		By("checking that the webhooks precede those of Kueue")
 		for _, name := range []string{"mappwrapper", "mraycluster"} {
 			configurations := o.kubectl(ctx, "get", "mutatingwebhookconfigurations", "-o",
 				`jsonpath={range .items[*]}{.metadata.name} {.webhooks[*].name}{"\n"}{end}`)
@@ -166,8 +166,8 @@ func (o *olmCluster) waitDeleted(ctx context.Context, object string) {
 	o.kubectl(ctx, "-n", operatorNamespace, "wait", object, "--for=delete", fmt.Sprint("--timeout=", podTimeout))
 }
 
-// expectCertificate expects that the ServiceMonitor of the manager can verify the certificate of OLM, that the CRD trusts the CA of
-// OLM, and that the manager has created no certificate.
+// expectCertificate expects that the certificate of OLM is valid for the name of the webhook Service, that the CRD of registries trusts the
+// CA of OLM, and that the manager has created no certificate.
 func (o *olmCluster) expectCertificate(ctx context.Context) {
 	GinkgoHelper()
 	// OLM may execute its InstallPlan twice. The second execution removes the CA from the CRD until OLM injects it again.
@@ -180,7 +180,7 @@ func (o *olmCluster) expectCertificate(ctx context.Context) {
 	Expect(o.kubectl(ctx, "-n", operatorNamespace, "get", "secrets", "-o", "name")).NotTo(ContainSubstring("odh-platform-operator-webhook-cert"))
 }
 
-// expectNoRay expects that the setting of the page disables the component of RayClusters.
+// expectNoRay expects that the Deployment has the setting from docs/olm.md that disables the component raycluster.
 func (r *release) expectNoRay(ctx context.Context) {
 	GinkgoHelper()
 	Expect(r.kubectl(ctx, "-n", operatorNamespace, "get", managerDeployment, "-o",

@@ -152,7 +152,7 @@ func firstDeletion(commands []string) int {
 
 // listCreated returns the objects that OLM created for the operator, without CRDs and ClusterRoles.
 func (o *olmV1Cluster) listCreated(ctx context.Context) (string, error) {
-	const kinds = "serviceaccounts,services,deployments,configmaps,networkpolicies,poddisruptionbudgets,certificates,issuers," +
+	const kinds = "serviceaccounts,services,deployments,configmaps,secrets,networkpolicies,poddisruptionbudgets,certificates,issuers," +
 		"mutatingwebhookconfigurations,validatingwebhookconfigurations,clusterrolebindings"
 	return o.Kubectl(ctx, "", "-n", operatorNamespace, "get", kinds, "-o", "name", "--selector=olm.operatorframework.io/owner-name=odh-platform-operator")
 }

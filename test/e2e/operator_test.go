@@ -126,7 +126,7 @@ func describeOperator(registry *registryClient) {
 		Eventually(ctx, registry.names, podTimeout).Should(ContainElement("credit-risk"))
 	}
 
-	It("has an operator that becomes leader again immediately after its process is killed", func(ctx SpecContext) {
+	It("has an operator that becomes leader again in the same pod after its process is killed", func(ctx SpecContext) {
 		holder := leaderPod(ctx)
 		pod := uidOf(ctx, holder)
 		Expect(killManager(pod)).To(Equal(1))

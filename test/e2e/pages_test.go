@@ -12,7 +12,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/node/images"
 )
 
-// The specs run the unchanged commands of the pages of components with real pods; test/integration/docs runs them with fake
+// The specs run the unchanged commands of documentation pages with real pods; test/integration/docs runs them with fake
 // pods. The pages of AppWrappers and RayClusters require the operators of "Queued workloads".
 var _ = Describe("A documentation page", func() {
 	It("for MLflow has commands that work", func(ctx SpecContext) {

@@ -43,7 +43,7 @@ func fetchCommand(url string) string {
 	return fmt.Sprintf(`python3 -c 'import urllib.request as u; print(u.urlopen("%s", timeout=3).read().decode())'`, url)
 }
 
-var _ = Describe("Pods on a real node", func() {
+var _ = Describe("A real node", func() {
 	It("implements Pod Security, volumes, probes and Services", func(ctx SpecContext) {
 		namespace := createRestrictedNamespace(ctx, "web")
 		apply(ctx, namespace, webObjects)
@@ -57,7 +57,7 @@ var _ = Describe("Pods on a real node", func() {
 			HavePrefix("1234 0 4321 secret value 440 secret value"), ContainSubstring("CapEff: 0000000000000000"),
 			ContainSubstring("NoNewPrivs: 1"), ContainSubstring("Seccomp: 2"), ContainSubstring("Read-only file system"), HaveSuffix("writable")))
 
-		By("connecting to a Service by its name, and to its pod")
+		By("connecting to a Service by its name, from another pod and from its own pod")
 		startPod(ctx, namespace, "client", map[string]string{})
 		Eventually(ctx, func(ctx context.Context) (string, error) {
 			return runInPod(ctx, namespace, "client", fetchCommand("http://web."+namespace+".svc.cluster.local/"))

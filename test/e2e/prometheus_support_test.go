@@ -92,7 +92,7 @@ func (p *prometheus) services(ctx context.Context, expression string) (names []s
 	return slices.Compact(names), err
 }
 
-// loadedRule is a rule in the API.
+// loadedRule is a rule in a response of the API.
 type loadedRule struct{ Type, Name, Query, Health, LastError string }
 
 func (p *prometheus) rules(ctx context.Context) (all []loadedRule, err error) {
@@ -137,7 +137,7 @@ func (p *prometheus) expectResolved(ctx context.Context, alert string) {
 	Eventually(ctx, p.firing, podTimeout).ShouldNot(ContainElement(alert))
 }
 
-// printState prints rules, alerts and targets after a failure.
+// printState prints the rules and the series that can explain a failure.
 func (p *prometheus) printState(ctx context.Context) {
 	rules, err := p.rules(ctx)
 	GinkgoWriter.Println(rules, err)

@@ -118,7 +118,7 @@ var _ = Describe("Prometheus", Ordered, ContinueOnFailure, func() {
 			HaveLen(strings.Count(p.manifests, "expr:")), HaveEach(HaveField("Health", "ok"))))
 	}, SpecTimeout(specTimeout))
 
-	It("scrapes the manager and MLflow only with a token, and alerts when a migration fails", func(ctx SpecContext) {
+	It("scrapes MLflow, and the manager only with a token, and alerts when a migration fails", func(ctx SpecContext) {
 		Expect(images.MLflow(ctx, store, checkout, images.MLflowImage)).To(Succeed())
 		DeferCleanup(removeMLflow)
 		kubectl(ctx, "apply", "-f", filepath.Join(checkout, "config", "samples", "mlflow_minimal.yaml"))

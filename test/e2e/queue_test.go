@@ -160,7 +160,7 @@ func onlyUrgentIsRunning(namespace string) func(ctx context.Context, live []core
 	}
 }
 
-// waitWithinQuota waits until the predicate returns true, and fails if the requests of live pods exceed cpus meanwhile.
+// waitWithinQuota waits until the predicate returns true, and fails if the CPU requests of live pods exceed cpus before that.
 func waitWithinQuota(ctx context.Context, namespace, cpus string, predicate func(ctx context.Context, live []corev1.Pod) bool) {
 	GinkgoHelper()
 	quota := resource.MustParse(cpus)

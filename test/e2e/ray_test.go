@@ -105,7 +105,7 @@ func describeRayClusters() {
 		Expect(strings.Count(status, " node_")).To(Equal(2), status)
 	}, SpecTimeout(specTimeout))
 
-	It("allows the connections of its NetworkPolicies", func(ctx SpecContext) {
+	It("allows only the connections of its NetworkPolicies", func(ctx SpecContext) {
 		worker := rayPod(ctx, demo.namespace, raycluster.NodeTypeWorker)
 		for _, test := range []struct {
 			namespace string

@@ -30,7 +30,7 @@ const models = "/api/model_registry/v1alpha3/registered_models"
 // registryClient calls the REST API of the sample registry from a pod in its namespace.
 type registryClient struct{ namespace, base, token string }
 
-// newRegistry creates the sample registry with its own database, and waits until it is available.
+// newRegistry creates the sample registry with its own database, waits until it is available, and returns a client of it.
 func newRegistry(ctx context.Context, namespace string) *registryClient {
 	GinkgoHelper()
 	applyRegistry(ctx, namespace)

@@ -32,7 +32,7 @@ func expectBackup(ctx context.Context, namespace string) {
 	Expect(kubectl(ctx, "-n", namespace, "logs", "job/backup")).To(ContainSubstring("Wrote ./model_registry-"))
 }
 
-// expectSharedDatabase expects that a registry which references only a Secret serves the models of the registry late.
+// expectSharedDatabase expects that a registry which references the database of the registry late by a Secret serves the same models.
 func expectSharedDatabase(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	server := &registryClient{namespace: namespace, base: "http://late:8080"}

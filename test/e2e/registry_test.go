@@ -143,7 +143,7 @@ var _ = Describe("A ModelRegistry with a generated database", Ordered, Label("ci
 		Expect(waitSinglePod(ctx, namespace, lateServer).Status.ContainerStatuses[0].RestartCount).To(BeZero())
 	}, SpecTimeout(specTimeout))
 
-	It("connects to its database through TLS only, backs it up, and shares it with a registry that references its Secret", func(ctx SpecContext) {
+	It("connects to its database through TLS only, backs it up, and shares it with a registry that references it by a Secret", func(ctx SpecContext) {
 		expectEncryptedDatabase(ctx, namespace)
 		expectBackup(ctx, namespace)
 		expectSharedDatabase(ctx, namespace)

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// releaseTimeout limits `make release`, which compiles with other flags than all tests.
+	// releaseTimeout limits one command of a page. `make release` is slow, because it compiles with flags that no test uses.
 	releaseTimeout = 20 * time.Minute
 	// exampleRegistry is the registry of the documentation.
 	exampleRegistry = "registry.example.com/team"
@@ -72,8 +72,8 @@ func newRelease(ctx context.Context, page string) *release {
 	return r
 }
 
-// addOperandImages adds the images of the operands to the node. It omits images that the operator names by digest, for RayClusters on
-// OpenShift and their certificates: no pod of the page uses them.
+// addOperandImages adds the images of the operands to the node. It omits the images that the operator names by digest, which are the OAuth
+// proxies of OpenShift and the certificate generator of RayClusters: no pod of the page uses them.
 func (r *release) addOperandImages(ctx context.Context) {
 	GinkgoHelper()
 	store, err := r.Images()
@@ -219,7 +219,7 @@ func (r *release) applyVersion(ctx context.Context, file, version string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// installBlocks returns the commands of docs/install.md that require a release.
+// installBlocks returns the commands of each block of docs/install.md that requires a registry.
 func installBlocks() [][]string {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join(checkout, "docs", "install.md"))

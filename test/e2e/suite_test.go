@@ -91,7 +91,7 @@ func installOperator(ctx context.Context) {
 	waitRollout(ctx, operatorNamespace, managerDeployment)
 }
 
-// buildRegistryImages builds the image that registries and the catalog share.
+// buildRegistryImages builds the image of Model Registry, which registries and the catalog share, and the image of the catalog data.
 func buildRegistryImages(ctx context.Context, in images.Store) {
 	GinkgoHelper()
 	registry, err := programs.ModelRegistry(ctx)

@@ -39,7 +39,7 @@ func (e *externalProxy) expect(ctx context.Context, exchanges []exchange) {
 	}
 }
 
-// expectHostAndTLS expects that clients reach a URL only by its name, over TLS, and if they trust the CA of the proxy.
+// expectHostAndTLS expects that clients reach a URL only by its host name, only over TLS, and only if they trust the CA of the proxy.
 func (e *externalProxy) expectHostAndTLS(ctx context.Context, url string) {
 	GinkgoHelper()
 	Expect(e.send(ctx, call{method: http.MethodGet, url: url, host: "other.example.org"})).To(HavePrefix(e.wrongHostResponse))

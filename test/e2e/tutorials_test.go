@@ -19,8 +19,8 @@ import (
 // tutorialTimeout limits one command of a tutorial, which may wait for images, pods and training.
 const tutorialTimeout = 16 * time.Minute
 
-// The specs run every command of a tutorial and compare its output with the output on the page. The tutorials with Kueue require the
-// operators of "Queued workloads".
+// The specs run the commands of a tutorial, except those that install Python packages from PyPI, and compare their output with the output
+// on the page. The tutorials with Kueue require the operators of "Queued workloads".
 var _ = Describe("A tutorial", func() {
 	It("for MLflow ends with a prediction", func(ctx SpecContext) {
 		Expect(images.MLflow(ctx, store, checkout, images.MLflowImage)).To(Succeed())

@@ -25,9 +25,9 @@ import (
 )
 
 const (
-	// OperatorNamespace is the namespace of the manager and of the MLflow.
+	// OperatorNamespace is the namespace of the manager and of the server of the MLflow.
 	OperatorNamespace = "opendatahub"
-	// UserNamespace is the namespace of the other resources.
+	// UserNamespace is the namespace of the namespaced resources.
 	UserNamespace = "workshop"
 
 	waitTimeout = 90 * time.Second

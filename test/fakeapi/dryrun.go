@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// Apply sends an apply request; on a dry run, the object must exist. Unlike the fake client, it leaves the object unchanged on a dry run.
+// Apply sends an apply request. On a dry run, the object must exist, and the stored object stays unchanged, unlike with the fake client.
 func Apply(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 	var options client.ApplyOptions
 	options.ApplyOptions(opts)

@@ -48,11 +48,11 @@ func (sc Scenario) SurvivesFaults(t *testing.T) {
 	want := faultless.Objects()
 	for i, write := range faultless.Writes {
 		refused := start.clone(t)
-		refused.refused = i + 1
+		refused.refusedWrite = i + 1
 		for fault, server := range map[string]*Server{"restart after": snapshots[i], "refused": refused} {
 			t.Run(fmt.Sprintf("%s write %d: %s", fault, i+1, write), func(t *testing.T) {
 				sc.run(t, server)
-				if server.refused > 0 {
+				if server.refusedWrite > 0 {
 					t.Fatal("no write was refused")
 				}
 				if diff := gocmp.Diff(want, server.Objects()); diff != "" {

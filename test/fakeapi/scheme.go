@@ -37,7 +37,7 @@ func Scheme(types ...func(*runtime.Scheme) error) *runtime.Scheme {
 	return scheme
 }
 
-// ListMetadata is an interceptor of the fake client that lists metadata, including metadata of kinds without Go types.
+// ListMetadata is an interceptor of the fake client that lists metadata, including metadata of kinds that the scheme does not contain.
 func ListMetadata(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
 	metadata, ok := l.(*metav1.PartialObjectMetadataList)
 	if !ok || c.Scheme().Recognizes(metadata.GroupVersionKind()) {

@@ -43,7 +43,8 @@ type Server struct {
 	builder func() *fake.ClientBuilder
 	stored  client.WithWatch // without interceptors
 	objects map[object]int   // number of creations of each object that ever existed
-	refused int              // number of the write that is refused once, from 1; 0 disables it
+	// refusedWrite is the 1-based position in Writes of a write that is refused once; 0 for none.
+	refusedWrite int
 	// afterWrite is called after each write.
 	afterWrite func()
 }
@@ -115,7 +116,7 @@ func start(t testing.TB, builder func() *fake.ClientBuilder, objects []client.Ob
 	return s
 }
 
-// list returns no metadata of kinds without a Go type, because the fake client cannot list it.
+// list returns no metadata of kinds that the scheme does not contain, because the fake client cannot list it.
 func (s *Server) list(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	if metadata, ok := list.(*metav1.PartialObjectMetadataList); ok && strings.Contains(metadata.APIVersion, ".") && !s.Scheme().Recognizes(metadata.GroupVersionKind()) {
 		return nil
@@ -126,8 +127,8 @@ func (s *Server) list(ctx context.Context, list client.ObjectList, opts ...clien
 // write executes a request; response is the object that the reconciler receives.
 func (s *Server) write(ctx context.Context, verb string, o object, response metav1.Object, execute func() error) error {
 	w := Write{verb, o.Kind, o.Name}
-	if s.refused == len(s.Writes)+1 {
-		s.refused = 0
+	if s.refusedWrite == len(s.Writes)+1 {
+		s.refusedWrite = 0
 		return apierrors.NewInternalError(errors.New("refused by the test"))
 	}
 	if err := s.Refuse(w); err != nil {

@@ -162,7 +162,7 @@ func (c *Cluster) patch(w http.ResponseWriter, r *http.Request, kind Kind, reque
 	respond(w, u.Object)
 }
 
-// log responds with a text that contains the parameters of the request.
+// log responds with a text that contains the parameters of the request, or with 400 for a container named waiting.
 func (c *Cluster) log(w http.ResponseWriter, r *http.Request, request Request) {
 	query := r.URL.Query()
 	if query.Get("container") == "waiting" {

@@ -15,8 +15,8 @@ import (
 
 const pollInterval = 100 * time.Millisecond
 
-// Take locks a file and returns the function that unlocks it. It creates missing folders. If another process holds the lock, Take calls
-// waiting, if set, and waits for the lock until ctx ends. The kernel unlocks the file when a process exits, even after a crash.
+// Take locks a file and returns the function that unlocks it. It creates missing folders. If the lock is held, Take calls waiting, if
+// set, and waits for the lock until ctx ends. The kernel unlocks the file when a process exits, even after a crash.
 func Take(ctx context.Context, path string, waiting func()) (release func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("creating the folder of a lock: %w", err)

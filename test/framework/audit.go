@@ -34,7 +34,7 @@ type Entry struct {
 	DryRun bool
 	// UID and ResourceVersion of the object in the response to a write; empty if the log does not contain the object, as of a Secret or Lease.
 	UID, ResourceVersion string
-	// Request is the body of a write as the server decoded it; empty for Secrets and Leases.
+	// Request is the body of a write as the server decoded it; empty for Secrets, Leases, token requests and token reviews.
 	Request json.RawMessage
 	// Received is when the request arrived, Responded when the response was complete or, for a watch, started.
 	Received, Responded time.Time
@@ -248,7 +248,7 @@ type auditEvent struct {
 	Stage      string
 	Verb       string
 	RequestURI string
-	// RequestReceivedTimestamp is the arrival of the request, StageTimestamp the end of the stage.
+	// RequestReceivedTimestamp is when the request arrived, StageTimestamp when the request reached the stage.
 	RequestReceivedTimestamp, StageTimestamp time.Time
 	User                                     struct{ Username string }
 	ObjectRef                                struct{ APIGroup, Resource, Subresource, Namespace, Name string }

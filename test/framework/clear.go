@@ -23,8 +23,9 @@ var externalKinds = []schema.GroupVersionKind{
 	{Group: "serving.kserve.io", Version: "v1beta1", Kind: "InferenceService"},
 }
 
-// ClearNamespace deletes the custom resources in a namespace and removes all labels of the namespace except its name. It causes a twentieth
-// of the requests of a namespace deletion, which lists each kind of the API server several times.
+// ClearNamespace deletes the custom resources of reconciledKinds in a namespace, and removes all labels of the namespace except
+// kubernetes.io/metadata.name. It causes a twentieth of the requests of a namespace deletion, which lists each kind of the API server
+// several times.
 func (e *Env) ClearNamespace(ctx context.Context, namespace string) {
 	ginkgo.GinkgoHelper()
 	for _, kind := range e.reconciledKinds() {

@@ -33,6 +33,7 @@ type Crasher struct {
 
 	mu         sync.Mutex
 	writesLeft int           // until the crash; 0 disables it
+	counted    string        // part of the paths of the writes that count
 	crashed    chan struct{} // closed when the manager was killed
 	fault      Fault         // injects errors
 }
@@ -77,7 +78,7 @@ func (c *Crasher) refuse(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// StartCrasher routes the requests of a manager through a Crasher until the end of the spec. The timeout bounds one run of a scenario.
+// StartCrasher routes the requests of a manager through a Crasher until the end of the spec. The timeout bounds each wait of a scenario.
 func (e *Env) StartCrasher(ctx context.Context, manager *Manager, timeout time.Duration) *Crasher {
 	ginkgo.GinkgoHelper()
 	config, err := clientcmd.LoadFromFile(manager.Kubeconfig)
@@ -138,6 +139,13 @@ func (c *Crasher) disarm() (reached bool) {
 	return reached
 }
 
+// CountOnly makes the following scenarios count only writes whose path contains a text, such as "/jobs".
+func (c *Crasher) CountOnly(path string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.counted = path
+}
+
 // isLastWrite counts a write, unless of a Lease, Event or review, and reports whether the manager is killed after the write.
 func (c *Crasher) isLastWrite(r *http.Request) bool {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
@@ -150,7 +158,7 @@ func (c *Crasher) isLastWrite(r *http.Request) bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.writesLeft == 0 {
+	if c.writesLeft == 0 || !strings.Contains(r.URL.Path, c.counted) {
 		return false
 	}
 	c.writesLeft--
@@ -164,7 +172,7 @@ func (c *Crasher) killManager(ctx context.Context) {
 }
 
 // CrashAfterEvery runs a scenario with a crash after its first write, then after its second, and so on, until a run ends without a crash. It
-// returns the number of crashes. Each run starts with begin and ends when done passes.
+// returns the number of crashes. Each run starts with begin and ends when done passes; then check is called with the number of the write.
 func (c *Crasher) CrashAfterEvery(ctx context.Context, begin func(), done func(gomega.Gomega), check func(write int)) int {
 	ginkgo.GinkgoHelper()
 	for write := 1; ; write++ {

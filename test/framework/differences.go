@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Difference is a field in which a rendered object differs from the recorded one.
+// Difference is a field in which a built object differs from the recorded object.
 type Difference struct{ Path, Recorded, Built string }
 
 // Differences compares [Leaves] of recorded and of built objects. Built objects may lack defaultedFields, which the API server sets.

@@ -18,7 +18,7 @@ func (e *Env) AuditPosition() AuditPosition {
 	return start
 }
 
-// Since returns the requests completed after a position in the log.
+// Since returns the requests logged after a position.
 func (e *Env) Since(start AuditPosition) Entries {
 	ginkgo.GinkgoHelper()
 	entries, err := e.Audit().Since(start)

@@ -45,11 +45,11 @@ func (e *Env) checkIdle(context.Context) {
 	gomega.Expect(unchanged).To(gomega.BeEmpty(), "writes without a change, with all writes of the same resourceVersion:\n%s", sameVersion)
 }
 
-// emptyPatch matches a patch without changes, with which a manager has the object admitted again or checks that its cache is current.
+// emptyPatch matches a patch without changes, which a manager sends to trigger admission or to check that its cache is current.
 var emptyPatch = regexp.MustCompile(`^\s*\{"metadata":\{"resourceVersion":"[0-9]+"\}\}\s*$`)
 
-// during returns the requests of a period, which ends when a manager starts or stops or when another client writes. A manager may react
-// to that write before the log contains its response. Writes of Leases and Events, and reviews, do not end the period.
+// during returns the requests of a period, which ends when a manager starts or stops, or when a write of another client is received: a
+// manager may react to the write before the response is logged. Writes of Leases and Events, and reviews, do not end the period.
 func (e Entries) during(period idlePeriod, managerStartStopTimes []time.Time) Entries {
 	requests := e.Where(func(entry Entry) bool { return entry.Responded.After(period.from) })
 	var ends []time.Time

@@ -31,12 +31,13 @@ type Manager struct {
 	restarts int
 }
 
-// sharedManagers are the managers that a BeforeSuite started; [Run] reports their logs after each spec.
+// sharedManagers are the managers that were started outside an It, such as in a BeforeSuite or BeforeAll; [Run] calls reportLog for each of
+// them after each spec.
 var sharedManagers []*Manager
 
 // StartManager starts the real manager with the permissions of a ServiceAccount, by default the installed one, waits until it is ready, and stops
-// it at the end of the calling suite or spec. The report of a failed spec contains the end of the manager's log. If a manager
-// of the suite exits unexpectedly, the spec fails.
+// it at the end of the calling suite, Ginkgo container or spec. The report of a failed spec contains the end of the manager's log. If a
+// manager of sharedManagers exits unexpectedly, the spec fails.
 func (e *Env) StartManager(ctx context.Context, options ManagerOptions) *Manager {
 	ginkgo.GinkgoHelper()
 	if options.Progress == nil {
@@ -69,8 +70,8 @@ func (e *Env) StartManager(ctx context.Context, options ManagerOptions) *Manager
 	return manager
 }
 
-// reportLog attaches the end of the manager's log to the report of a failed spec. If the manager has exited, reportLog fails the spec and
-// restarts the manager for the next specs.
+// reportLog attaches the end of the manager's log to the report of a failed spec. If the manager has exited unexpectedly, reportLog fails
+// the spec and restarts the manager for the next specs.
 func (m *Manager) reportLog() {
 	ginkgo.GinkgoHelper()
 	ReportLog(m.Process)

@@ -163,8 +163,8 @@ func (e *Env) touchedConditions(object client.Object) ([]any, error) {
 	return result, nil
 }
 
-// WaitForCondition reads the object for up to two minutes until a condition, of the current generation if it has one, has the status and,
-// unless it is "", the reason.
+// WaitForCondition waits up to two minutes until the condition has the status and, unless reason is "", the reason. If the condition has an
+// observedGeneration, it must also be the generation of the object.
 func (e *Env) WaitForCondition(ctx context.Context, object client.Object, conditionType string, status metav1.ConditionStatus, reason string) {
 	ginkgo.GinkgoHelper()
 	gomega.Eventually(func(g gomega.Gomega) {

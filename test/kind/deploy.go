@@ -150,8 +150,7 @@ func (d *Deployer) waitEstablished(ctx context.Context, crds []client.Object) er
 	return nil
 }
 
-// Wait waits until MLflow is ready. It checks the condition and the number of pods, because a Deployment that is scaled to zero for a
-// migration is also available.
+// Wait waits until the condition Available of the MLflow is True for its generation and its Deployment has an available pod.
 func (d *Deployer) Wait(ctx context.Context, o Options, timeout time.Duration) error {
 	last := "the operator has not reconciled it yet"
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, timeout, true, func(ctx context.Context) (bool, error) {

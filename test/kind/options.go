@@ -27,9 +27,9 @@ type Options struct {
 	BackendStore, RegistryStore string
 	// ArtifactStorage is File or S3.
 	ArtifactStorage string
-	// ServeArtifacts makes MLflow serve artifacts. It always serves files.
+	// ServeArtifacts makes MLflow serve the artifacts in S3. MLflow always serves artifacts in files.
 	ServeArtifacts bool
-	// MLflowImage, and Image of the manager, default to the images in the manifests.
+	// MLflowImage is the image of MLflow, Image that of the manager. Empty means the image in the manifests.
 	MLflowImage, Image string
 	// PostgresTLS and SeaweedFSTLS generate certificates for these servers, which MLflow verifies.
 	PostgresTLS, SeaweedFSTLS bool
@@ -61,7 +61,7 @@ func (o Options) needsDirectArtifacts() bool { return o.needsS3() && !o.ServeArt
 // needsCABundle reports whether a ConfigMap with CAs has to be generated.
 func (o Options) needsCABundle() bool { return o.PostgresTLS || o.SeaweedFSTLS || o.CABundlePath != "" }
 
-// Validate returns an error for every invalid option, with its value and the valid ones.
+// Validate returns an error that lists all invalid options and combinations of options.
 func (o Options) Validate() error {
 	var errs []error
 	if problems := validation.IsDNS1123Label(o.Namespace); len(problems) > 0 {

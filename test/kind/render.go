@@ -62,7 +62,7 @@ func (o Options) patches() ([]patch, error) {
 	if o.Image != "" {
 		manager = append(manager,
 			operation{"replace", "/spec/template/spec/containers/0/image", o.Image},
-			// The image exists only on the nodes.
+			// An image that kind has loaded exists only on the nodes.
 			operation{"add", "/spec/template/spec/containers/0/imagePullPolicy", "IfNotPresent"})
 	}
 	var patches []patch

@@ -118,10 +118,10 @@ func TestReferencedObjectsAreGenerated(t *testing.T) {
 			objects := render(t, name)
 			r := read(t, objects)
 			generatedObjects := generate(t, o, noSecret)
-			wantObjects := map[string]bool{}
+			referenced := map[string]bool{}
 			for _, reference := range r.references() {
 				name, key, _ := strings.Cut(reference, "/")
-				wantObjects[name] = true
+				referenced[name] = true
 				if name == o.CABundleConfigMap {
 					continue
 				}
@@ -131,7 +131,7 @@ func TestReferencedObjectsAreGenerated(t *testing.T) {
 				}
 			}
 			for name := range generatedObjects {
-				if !wantObjects[name] {
+				if !referenced[name] {
 					t.Errorf("%s is generated, but not referenced", name)
 				}
 			}
@@ -140,7 +140,7 @@ func TestReferencedObjectsAreGenerated(t *testing.T) {
 	}
 }
 
-// expectNoGeneratedValues checks that the manifests contain no generated values.
+// expectNoGeneratedValues checks that the manifests contain no Secret, and no value of a generated Secret that is longer than 12 bytes.
 func expectNoGeneratedValues(t *testing.T, objects []*unstructured.Unstructured, generatedObjects map[string]client.Object) {
 	t.Helper()
 	text, err := json.Marshal(objects)

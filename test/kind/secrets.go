@@ -150,7 +150,7 @@ func (g *generator) addObjectStore() error {
 	return g.addCertificate(storeTLS, storeService)
 }
 
-// addCertificate generates a certificate for a Service, and adds its CA to the bundle.
+// addCertificate adds a Secret with a certificate for a Service, existing or generated, and adds its CA to the bundle.
 func (g *generator) addCertificate(name, service string) error {
 	known, err := g.known(name)
 	if err != nil {

@@ -53,7 +53,7 @@ func TestUserAccessesOnlyKeysOfItsNamespace(t *testing.T) {
 	login(t, server, recreated.Name, recreated.Password)
 }
 
-// enableAuth creates root, as the bundled etcd does when it starts.
+// enableAuth creates the user root and enables authentication, as the bundled etcd does when it starts.
 func enableAuth(t *testing.T, server *etcd) {
 	t.Helper()
 	client := login(t, server, "", "")
@@ -67,7 +67,7 @@ func enableAuth(t *testing.T, server *etcd) {
 	must(t, err)
 }
 
-// login returns a client that is authenticated as a user and is closed when the test ends.
+// login returns a client that is authenticated as a user, or not authenticated if the name is empty. It is closed when the test ends.
 func login(t *testing.T, server *etcd, name, password string) *clientv3.Client {
 	t.Helper()
 	client, err := clientv3.New(clientv3.Config{

@@ -40,7 +40,7 @@ func remove(t *testing.T, c *clientv3.Client, key string) {
 	must(t, err)
 }
 
-// startWatchingStream returns a stream that has reported the vmodel named first, so its watch is open.
+// startWatchingStream returns a stream that has listed the vmodels and reported the one named first.
 func startWatchingStream(t *testing.T, e *etcd) *stream {
 	t.Helper()
 	put(t, e.client("", ""), vmodelsPrefix+"first", `{}`)
@@ -133,7 +133,7 @@ func TestStreamReportsModelsAfterDataLoss(t *testing.T) {
 	e.kill()
 	e.replaceDataDir()
 	e.restart()
-	s.expect(t, predictor("first"), inferenceService("lost")) // as deleted
+	s.expect(t, predictor("first"), inferenceService("lost")) // their keys no longer exist
 	put(t, e.client("", ""), vmodelsPrefix+"again", `{}`)
 	s.expect(t, predictor("again"))
 }

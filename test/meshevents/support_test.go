@@ -51,7 +51,7 @@ func run(m *testing.M) int {
 // etcd is a process that can be killed and started again at the same address.
 type etcd struct {
 	t       *testing.T
-	address string // of clients
+	address string // host and port for clients
 	scheme  string
 	peer    string
 	health  string
@@ -172,7 +172,7 @@ func (e *etcd) secret(user, password string) map[string][]byte {
 	return map[string][]byte{meshetcd.ConnectionKey: fmt.Appendf(nil, `{"endpoints":%q,"root_prefix":"root","userid":%q,"password":%q}`, e.url(), user, password)}
 }
 
-// stream is a running Watcher and the events it reported.
+// stream is a running Watcher and the events that it reported since the last successful expect.
 type stream struct {
 	*meshevents.Watcher
 	mu       sync.Mutex

@@ -76,7 +76,7 @@ func write(t *testing.T, name string, content []byte) string {
 	return path
 }
 
-// The Secret has the certificates for mutual TLS under custom keys; the test rotates them.
+// The Secret has the certificates for mutual TLS under custom keys; the test rotates the client certificate.
 func TestStreamUsesMutualTLS(t *testing.T) {
 	ca, clients := newAuthority(t), newAuthority(t)
 	cert, key := ca.leaf("etcd")

@@ -43,7 +43,7 @@ func (f Cache) List(ctx context.Context, list client.ObjectList, opts ...client.
 	return f.Reader.List(ctx, list, opts...)
 }
 
-// Namespace returns a namespace whose label has the value; "" omits the label.
+// Namespace returns a namespace whose label modelmesh-enabled has the value; "" omits the label.
 func Namespace(name, value string) *corev1.Namespace {
 	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name)}}
 	if value != "" {

@@ -24,7 +24,7 @@ type recording struct {
 	Steps                  []step
 }
 
-// step is a call with its response, a write to etcd, a request to a runtime, or a change of the instances.
+// step is a call with its response, a write to etcd, a request to a runtime, or an action on instances, etcd or the storage.
 type step struct {
 	At, Until   float64
 	Times, Ms   int
@@ -52,11 +52,11 @@ func (e *callError) UnmarshalYAML(node *yaml.Node) error {
 	return node.Decode((*plain)(e))
 }
 
-// unsupported are the situations in which the fake differs from the routing layer, with the difference. Other situations cover what
-// the manager depends on: instance-dies two copies, etcd-wiped a wiped etcd, etcd-stops and etcd-away-20s an unreachable etcd,
-// replace-by-homeless a transition that does not end.
+// unsupported are the situations in which the fake differs from the routing layer, with the difference. Other situations cover the
+// behaviour that the manager depends on: two copies of a model (instance-dies), a wiped etcd (etcd-wiped), an unreachable etcd
+// (etcd-stops, etcd-away-20s) and a transition that does not end (replace-by-homeless).
 var unsupported = map[string]string{
-	// It depends on average request rates over minutes. The manager does not request copies, it only counts the reported ones.
+	// The second copy depends on average request rates over minutes. The manager does not request copies, but only counts the reported ones.
 	"used-much": "creates no second copy of a frequently used model",
 	// Until the revision of the new etcd exceeds that of the old one, watches of an instance deliver no changes, so its memory and its
 	// transitions miss even its own writes. The store of the fake has no revisions.
@@ -120,7 +120,9 @@ func replay(t *testing.T, r recording) {
 func timeline(steps []step) []step {
 	var out []step
 	for _, s := range steps {
-		switch { // times are in hundredths of a second
+		// Recorded times are rounded to 0.01 s. Of the steps at the same time, a response with LOADING precedes the end of the load, and the
+		// steps of a runtime precede the others.
+		switch {
 		case s.Runtime != "":
 			s.At -= 0.005
 		case strings.Contains(fmt.Sprint(s.Answer), " status:LOADING]") &&
@@ -178,7 +180,7 @@ func (p *replayer) step(s step) error {
 	case s.Runtime == "load-failed":
 		return p.release(s, status.Error(codeOf(s.Code), s.Text))
 	default:
-		return nil // the models of the runtime are not part of the recording
+		return nil // recorded unload and inference requests of runtimes are not compared
 	}
 }
 
@@ -241,7 +243,8 @@ func (p *replayer) load(ctx context.Context, l Load) error {
 	}
 }
 
-// runAction executes an action of the recording.
+// runAction executes an action of the recording on the layer or its store, and ignores others. An instance that starts joins only when
+// its record is written.
 func (p *replayer) runAction(entry string) error {
 	words := strings.Fields(entry)
 	switch {

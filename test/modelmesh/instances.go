@@ -46,7 +46,7 @@ func (l *Layer) SetInstances(_ context.Context, running []Instance) error {
 	return nil
 }
 
-// addInstance writes the record of an instance.
+// addInstance adds an instance and writes its record.
 func (l *Layer) addInstance(i Instance) error {
 	text, err := json.Marshal(map[string]any{"labels": i.Labels, "startTime": l.clock.Now().UnixMilli()})
 	if err != nil {
@@ -60,7 +60,7 @@ func (l *Layer) addInstance(i Instance) error {
 	return nil
 }
 
-// setReachable makes an instance reachable, and reloads the models that it had when the layer was closed.
+// setReachable makes an instance reachable, and loads the models whose records list it.
 func (l *Layer) setReachable(id string) {
 	i := l.instances[id]
 	if i == nil || i.reachable {
@@ -108,7 +108,7 @@ func (l *Layer) Kill(id string) {
 	l.after(leaseTime, func() { l.removeInstance(id) })
 }
 
-// removeInstance deletes the record of an instance.
+// removeInstance removes an instance and deletes its record.
 func (l *Layer) removeInstance(id string) {
 	delete(l.instances, id)
 	l.log(l.store.Commit(l.ctx, map[string][]byte{keyInstances + id: nil}), "Deleting the record of an instance failed")

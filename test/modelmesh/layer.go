@@ -39,7 +39,8 @@ type LayerOptions struct {
 	Store Store
 	// Loader loads models; nil means [ByPath].
 	Loader Loader
-	// Unload is called when an instance unloads a model; may be nil. The context ends with the layer.
+	// Unload is called when an instance unloads a model, and when a load failed or was cancelled; may be nil. The context ends with
+	// the layer.
 	Unload func(context.Context, Load)
 	Clock  clock.Clock
 	Log    logr.Logger
@@ -132,7 +133,7 @@ func (l *Layer) Close() error {
 	return nil
 }
 
-// after calls a function after a delay, unless the layer has been closed.
+// after calls a function with the layer locked after a delay, unless the layer has been closed.
 func (l *Layer) after(delay time.Duration, function func()) {
 	l.running.Go(func() {
 		select {
@@ -154,7 +155,7 @@ func (l *Layer) Calls() map[string]int {
 	return maps.Clone(l.calls)
 }
 
-// SetConstraints sets the document type_constraints of the namespace. An invalid document returns an error and changes nothing.
+// SetConstraints sets the document type_constraints of the namespace. For an invalid document it returns an error and changes nothing.
 func (l *Layer) SetConstraints(document []byte) error {
 	c, err := parseConstraints(document)
 	if err != nil {

@@ -48,7 +48,7 @@ func register(t *testing.T, l *Layer) {
 	}
 }
 
-// stateOf returns the status of the vmodel and the instances of its model, or the code of the error.
+// stateOf returns the status of the active model and the locations of its copies, or the code of the error.
 func stateOf(t *testing.T, l *Layer) string {
 	t.Helper()
 	synctest.Wait()
@@ -193,13 +193,13 @@ func TestByPath(t *testing.T) {
 		load Load
 		want string
 	}{
-		"with a path":       {Load{Path: "sklearn/mnist", Key: `{"storage_key":"s3"}`}, ""},
-		"without storage":   {Load{}, "Predictor Storage field missing"},
-		"missing in path":   {Load{Path: "models/missing"}, "no objects found"},
-		"invalid in path":   {Load{Path: "invalid-path/model"}, "no objects found"},
-		"missing in a word": {Load{Path: "admissing/model"}, ""},
-		"only storage_key":  {Load{Key: `{"storage_key":"s3"}`}, ""},
-		"only storage_type": {Load{Key: `{"storage_params":{"type":"s3"}}`}, ""},
+		"with a path":         {Load{Path: "sklearn/mnist", Key: `{"storage_key":"s3"}`}, ""},
+		"without storage":     {Load{}, "Predictor Storage field missing"},
+		"missing in path":     {Load{Path: "models/missing"}, "no objects found"},
+		"invalid in path":     {Load{Path: "invalid-path/model"}, "no objects found"},
+		"missing in a word":   {Load{Path: "admissing/model"}, ""},
+		"only storage_key":    {Load{Key: `{"storage_key":"s3"}`}, ""},
+		"only storage_params": {Load{Key: `{"storage_params":{"type":"s3"}}`}, ""},
 	} {
 		err := ByPath(t.Context(), c.load)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {

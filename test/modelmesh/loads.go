@@ -20,11 +20,12 @@ const (
 	attemptDelay = 600 * time.Millisecond
 	// writeDelay is the time from a failure to its record, and from the record to the end of a transition.
 	writeDelay = 150 * time.Millisecond
-	// targetDelay is the time from the response that reports a transition to the load of its target.
+	// targetDelay is the time from the response that reports a transition to the load of its target, and the time until a load fails
+	// again on an instance that still keeps the failed model.
 	targetDelay = 100 * time.Millisecond
 	// unloadDelay is how long an instance keeps a model after a failure.
 	unloadDelay = time.Second
-	// recordDelay is the time from the end of an outage to the removal of a failure that was not written.
+	// recordDelay is the time from the end of an outage to the removal of a failure whose record or removal could not be written.
 	recordDelay = 21 * time.Second
 )
 
@@ -48,8 +49,8 @@ type failedCopy struct {
 	until          time.Time
 }
 
-// ensureLoaded loads a model that has no copy, as after a request to the given instance. It returns a status only if the
-// response is not that of describe. used is the time of the last use; 0 keeps it.
+// ensureLoaded starts to load a model that has no copy, for a request to the given instance; "" means any. It returns a status only
+// if the response must differ from the result of describe. used is the time of the last use; 0 keeps it.
 func (l *Layer) ensureLoaded(id, instanceID string, used int64) (*meshpb.ModelStatusInfo, error) {
 	m := l.models[id]
 	if m == nil || len(l.modelCopies[id]) > 0 {
@@ -230,7 +231,7 @@ func (l *Layer) fail(id, instance string, r *modelCopy, text string) {
 	l.after(writeDelay, func() { l.recordFailure(id, instance, now, text) })
 }
 
-// modelWithFailure returns a copy of a model that has the failure of an instance, otherwise nil.
+// modelWithFailure returns a copy of a model if it still has the failure of an instance, otherwise nil.
 func (l *Layer) modelWithFailure(id, instance string, failed time.Time) *model {
 	if m := l.models[id]; m != nil && m.FailedIn[instance] == failed.UnixMilli() {
 		return m.clone()
@@ -299,7 +300,7 @@ func (l *Layer) failTransitions(id string) {
 		if v.Target == id && v.Active != id && !v.Failed {
 			next := *v
 			next.Failed = true
-			l.log(l.commit(change{vmodels: map[string]*vmodel{name: &next}}), "Ending a transition failed")
+			l.log(l.commit(change{vmodels: map[string]*vmodel{name: &next}}), "Recording the failure of a transition failed")
 		}
 	}
 }

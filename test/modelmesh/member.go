@@ -59,13 +59,13 @@ func (m *member) removeConnection(pod string, conn net.Conn) {
 	delete(m.connections[pod], conn)
 }
 
-// closeConnections closes the connections of pods that are not ready.
-func (m *member) closeConnections(ready func(pod string) bool) error {
+// closeConnectionsExcept closes the connections of pods that are not ready.
+func (m *member) closeConnectionsExcept(ready map[string]bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var errs []error
 	for pod, conns := range m.connections {
-		if ready(pod) {
+		if ready[pod] {
 			continue
 		}
 		for conn := range conns {

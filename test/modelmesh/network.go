@@ -103,17 +103,17 @@ func (n *Network) startRefreshing(ctx, runCtx context.Context) error {
 	for _, kind := range []client.Object{&corev1.Pod{}, &corev1.ConfigMap{}} {
 		informer, err := n.cache.GetInformer(ctx, kind)
 		if err != nil {
-			return fmt.Errorf("watching pods: %w", err)
+			return fmt.Errorf("watching pods and ConfigMaps: %w", err)
 		}
 		handler := toolscache.ResourceEventHandlerFuncs{
 			AddFunc: n.enqueue, UpdateFunc: func(_, next any) { n.enqueue(next) }, DeleteFunc: n.enqueue,
 		}
 		registration, err := informer.AddEventHandler(handler)
 		if err != nil {
-			return fmt.Errorf("watching pods: %w", err)
+			return fmt.Errorf("watching pods and ConfigMaps: %w", err)
 		}
 		if !toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
-			return fmt.Errorf("watching pods: %w", context.Cause(ctx))
+			return fmt.Errorf("watching pods and ConfigMaps: %w", context.Cause(ctx))
 		}
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", n.listenAddress())

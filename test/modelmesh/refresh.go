@@ -10,7 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// refresh updates the routing layer of a namespace from its pods. The first ready pod opens the layer.
+// refresh updates the routing layer of a namespace from its pods. The layer is created once a pod is ready, and recreated when the settings
+// of the pods change.
 func (n *Network) refresh(ctx context.Context, namespace string) error {
 	pods, err := n.readyPods(ctx, namespace)
 	if err != nil {
@@ -21,17 +22,17 @@ func (n *Network) refresh(ctx context.Context, namespace string) error {
 		return nil
 	}
 	if len(pods) > 0 {
-		if m, err = n.ensure(ctx, &pods[0], m); err != nil {
+		if m, err = n.ensureMember(ctx, &pods[0], m); err != nil {
 			return err
 		}
 	}
-	names := map[string]bool{}
+	ready := map[string]bool{}
 	var running []Instance
 	for i := range pods {
-		names[pods[i].Name] = true
+		ready[pods[i].Name] = true
 		running = append(running, instanceOf(&pods[i]))
 	}
-	err = m.closeConnections(func(pod string) bool { return names[pod] })
+	err = m.closeConnectionsExcept(ready)
 	if errs := errors.Join(err, n.updateConstraints(ctx, namespace, m)); errs != nil {
 		return errs
 	}
@@ -52,8 +53,8 @@ func (n *Network) readyPods(ctx context.Context, namespace string) ([]corev1.Pod
 	return out, nil
 }
 
-// ensure returns a layer with the settings of a pod: the existing one if it has the same settings, otherwise a new one.
-func (n *Network) ensure(ctx context.Context, pod *corev1.Pod, existing *member) (*member, error) {
+// ensureMember returns the existing member if it has the settings of the pod. Otherwise it returns a new one and closes the existing one.
+func (n *Network) ensureMember(ctx context.Context, pod *corev1.Pod, existing *member) (*member, error) {
 	var secret corev1.Secret
 	if err := n.api.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: secretOf(pod, etcdVolume)}, &secret); err != nil {
 		return nil, fmt.Errorf("reading the etcd Secret of pod %s: %w", pod.Name, err)

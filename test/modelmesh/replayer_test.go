@@ -63,7 +63,7 @@ func newReplayer(t *testing.T, r recording) *replayer {
 		options.FailureExpiry, options.FailureCheck = time.Minute, 20*time.Second
 	}
 	if r.Name == "long-run" {
-		options.FailureCheck, options.FirstRound = 159*time.Second, 0 // the times of the checks in the recordings
+		options.FailureCheck, options.FirstRound = 159*time.Second, 0 // the times of the checks in this recording
 	}
 	if strings.Contains(r.Settings, "1024 MiB") {
 		options.Capacity, options.Size = 1024, sizeOf
@@ -151,7 +151,7 @@ func (p *replayer) addModel(name, modelType string, loadedOn ...string) {
 	}
 }
 
-// addFailedModel registers a model with a failure on i1 that expires.
+// addFailedModel registers a model with a failure on i1, which is removed after expiry.
 func (p *replayer) addFailedModel(id string, expiry time.Duration) {
 	p.addModel(strings.TrimSuffix(id, "__ksp-1"), "mt:sklearn")
 	p.layer.mu.Lock()
@@ -210,7 +210,8 @@ func normalizeRecord(document map[string]any) string {
 	return string(text)
 }
 
-// handleWrite processes a recorded write to etcd: it adds instances, and compares writes to vmodels and models.
+// handleWrite processes a recorded write to etcd: it adds instances, makes the newest one reachable, and compares writes to vmodels and
+// models.
 func (p *replayer) handleWrite(s step) error {
 	if id, ok := strings.CutPrefix(s.Key, keyInstances); ok {
 		p.layer.mu.Lock()

@@ -87,7 +87,7 @@ func (l *Layer) waitTarget(ctx context.Context, r *meshpb.SetVModelRequest) erro
 	return l.waitLoaded(ctx, r.GetTargetModelId())
 }
 
-// lastUse returns the initial time of the last use of a new model.
+// lastUse returns the time of the last use of a model that a request registers or loads.
 func (l *Layer) lastUse(r *meshpb.SetVModelRequest) int64 {
 	ago := ageIfLoadedLater
 	if r.GetLoadNow() {
@@ -193,8 +193,8 @@ func (l *Layer) nextState(existing *vmodel, r *meshpb.SetVModelRequest) *vmodel 
 	}
 }
 
-// writeVModel writes a vmodel, nil to delete it, and the references of its models in one transaction. Like the routing layer, it
-// counts one reference too many if a request has the active model of a transition, or with force its target.
+// writeVModel writes a vmodel, nil to delete it, and the reference counts of its models in one transaction. Like the routing layer, it
+// counts one reference too many if the target of a request is the active model of a transition or, with force, its target.
 func (l *Layer) writeVModel(id string, existing, next *vmodel, target *model) error {
 	c := change{vmodels: map[string]*vmodel{id: next}, models: map[string]*model{}}
 	add := func(name string, count int) {

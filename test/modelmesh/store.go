@@ -46,8 +46,8 @@ type etcdStore struct {
 	base   string
 }
 
-// Dial connects to etcd with the data of the Secret of a pod, and returns the prefix of the keys of its routing layer. A wrong
-// address causes an error only in the first request.
+// Dial creates a client of etcd from the data of the Secret of a pod, and returns the prefix of the keys of the service. With a
+// password it connects to etcd; without one, a wrong address causes an error only in the first request.
 func Dial(data map[string][]byte, service string) (client *clientv3.Client, base string, err error) {
 	c, err := meshetcd.Parse(data)
 	if err != nil {
@@ -191,7 +191,7 @@ type change struct {
 	models  map[string]*model
 }
 
-// commit writes a change, and then updates the memory.
+// commit writes a change, and then updates the memory unless the store was wiped.
 func (l *Layer) commit(c change) error {
 	values := map[string][]byte{}
 	for id, v := range c.vmodels {

@@ -28,7 +28,7 @@ func (s Settings) expand(name string) ([]byte, error) {
 	return []byte(os.Expand(string(content), func(key string) string { return values[key] })), nil
 }
 
-// values are the variables of templates.
+// values returns the variables of the templates.
 func (s Settings) values() map[string]string {
 	return map[string]string{
 		"name": s.Name, "dir": s.Dir, "certificates": s.file("certificates"), "registry": registryAddress, "pause": PauseImage,

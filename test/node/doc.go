@@ -3,8 +3,9 @@
 //
 // # Processes
 //
-// Package cluster starts the program test/node/cmd/realnode as the first process of new namespaces: mount, PID, IPC, UTS, network
-// and cgroup. In them it runs containerd with runc and the CNI plugins, kubelet, kube-proxy (nftables), and CoreDNS as a pod.
+// Package cluster starts the program test/node/cmd/realnode as the first process of new mount, PID, IPC and UTS namespaces. The program
+// creates network and cgroup namespaces. It runs containerd with runc and the CNI plugins, kubelet, kube-proxy (nftables), and CoreDNS as a
+// pod.
 // The control plane shares only the network namespace. All clusters have the same addresses, each in its own network, so
 // several can run in parallel. The program forwards the ports of the control plane from 127.0.0.1 of the machine, and the ports
 // that the caller of package cluster reserves for programs in the network namespace. Clients connect to pods with kubectl
@@ -27,5 +28,5 @@
 // # Requirements
 //
 // Linux with br_netfilter and overlay, and root with CAP_SYS_ADMIN; CAP_SYS_RESOURCE is optional. [Require] installs missing Debian
-// packages, and returns an error with the other missing requirements.
+// packages. If another requirement is missing, it returns an error.
 package node

@@ -99,7 +99,7 @@ func mountCgroup2() error {
 // minProcessors is enough for the CPU requests of all samples together.
 const minProcessors = 16
 
-// numaNodes returns the number of NUMA nodes with the given number of processors that have minProcessors together.
+// numaNodes returns how many NUMA nodes, each with the given number of processors, have at least minProcessors in total.
 func numaNodes(processors int) int { return (minProcessors + processors - 1) / processors }
 
 // mountProcessors mounts NUMA nodes that repeat the processors of the machine, so the kubelet reports enough CPUs for the requests of
@@ -195,7 +195,7 @@ func (s Settings) mountOverlays() error {
 
 const kubeletDir = "/var/lib/kubelet"
 
-// writeNames replaces the name resolution of the machine with that of the cluster.
+// writeNames replaces the name resolution of the machine: the node resolves only localhost and its own name.
 func (s Settings) writeNames() error {
 	for file, content := range map[string]string{
 		"/etc/hosts":       "127.0.0.1 localhost\n" + Address + " " + s.Name + "\n",

@@ -76,7 +76,7 @@ func serveImages(ctx context.Context, s Settings) error {
 	return fmt.Errorf("serving images: %w", server.ListenAndServe())
 }
 
-// client returns a client for the API server, once that is ready.
+// client waits until the API server is ready, and returns a client for it.
 func (s Settings) client(ctx context.Context) (kubernetes.Interface, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", s.secret("node.kubeconfig"))
 	if err != nil {

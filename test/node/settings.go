@@ -13,7 +13,7 @@ import (
 const (
 	// Address of the node and of the API server.
 	Address = "192.168.77.2"
-	// ServiceNetwork, DNSAddress and PodNetwork are the defaults of kubeadm and of network plugins.
+	// ServiceNetwork, DNSAddress and PodNetwork are those of a kind cluster with one node.
 	ServiceNetwork = "10.96.0.0/16"
 	DNSAddress     = "10.96.0.10"
 	PodNetwork     = "10.244.0.0/24"
@@ -35,8 +35,8 @@ const (
 type Settings struct {
 	// Name of the node.
 	Name string `json:"name"`
-	// Dir is the directory of the cluster and has its name. Its directory `certificates` has the CA, and a kubeconfig each for
-	// `kubelet`, `kube-proxy` and `node`.
+	// Dir is the directory of the cluster and has its name. Its directory `certificates` has the CA, the serving certificate of the
+	// kubelet, and a kubeconfig each for `kubelet`, `kube-proxy` and `node`.
 	Dir string `json:"dir"`
 	// Programs are the paths of containerd, its shim, runc, the CNI plugins, kubelet and kube-proxy by name.
 	Programs map[string]string `json:"programs"`

@@ -22,8 +22,8 @@ const (
 	provisionedBy = "pv.kubernetes.io/provisioned-by"
 )
 
-// provisionVolumes creates a volume for each claim of StorageClass whose pod is scheduled, and deletes it after the claim. A volume is owned
-// by root with mode 0755, like a new block device. It is a local volume, because the kubelet does not apply fsGroup to a hostPath.
+// provisionVolumes creates a volume for each claim of StorageClass whose pod is scheduled, and deletes it after the claim. A volume is
+// owned by root with mode 0755, like a new block device. It is a local volume, because the kubelet does not apply fsGroup to a hostPath.
 func (s Settings) provisionVolumes(ctx context.Context, client kubernetes.Interface) error {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	claims, volumes := factory.Core().V1().PersistentVolumeClaims().Lister(), factory.Core().V1().PersistentVolumes().Lister()

@@ -88,7 +88,7 @@ func builtInRuntime(t *testing.T, name string) *v1alpha1.ClusterServingRuntime {
 // at /pvc_mounts.
 const modelPath = "digits/model.onnx"
 
-// newAdapterPod renders the pod of a runtime and maps ports to free ports.
+// newAdapterPod renders the pod of a runtime, maps ports to free ports, and starts the HTTP storage with the model.
 func newAdapterPod(t *testing.T, name string, annotations map[string]string, spec *v1alpha1.ServingRuntimeSpec, ports ...string) *adapterPod {
 	t.Helper()
 	d, err := resources.BuildDeployment(resources.RuntimeInputs{

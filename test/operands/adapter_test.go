@@ -24,7 +24,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 )
 
-// rawCodec passes messages as bytes, because the servers of this file have no types for their requests.
+// rawCodec passes messages as bytes, because modelServer has no types for its requests.
 type rawCodec struct{}
 
 func (rawCodec) Name() string { return "proto" }
@@ -147,7 +147,7 @@ func TestAdaptersOfBuiltInRuntimes(t *testing.T) {
 	}
 }
 
-// The model server of OpenVINO is a fake of its REST API.
+// The model server is a fake of the REST API of OpenVINO. The adapter becomes ready; the test loads no model.
 func TestAdapterOfOpenVINO(t *testing.T) {
 	r := builtInRuntime(t, "ovms-1.x")
 	p := newAdapterPod(t, "ovms-1.x", r.Annotations, &r.Spec, "8085", "8888", "8001")
@@ -161,7 +161,7 @@ func TestAdapterOfOpenVINO(t *testing.T) {
 		var config struct {
 			List []struct{ Config struct{ Name string } } `json:"model_config_list"`
 		}
-		_ = json.Unmarshal(text, &config) // not written yet
+		_ = json.Unmarshal(text, &config) // the adapter may not have written the file yet
 		for _, m := range config.List {
 			models[m.Config.Name] = map[string]any{"model_version_status": []any{
 				map[string]any{"version": "1", "state": "AVAILABLE", "status": map[string]any{"error_code": "OK", "error_message": "OK"}},

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// checkArgument is the argument for a migration that changes nothing.
+// checkArgument makes the migration program only check the database.
 const checkArgument = "check"
 
 // TestCheckDoesNotModifyDatabase expects that the check reports the revision of a database and does not change the database.
@@ -41,12 +41,13 @@ func TestCheckDoesNotModifyDatabase(t *testing.T) {
 	}
 }
 
-// TestCheckFailures expects that the check reports errors of a migration before the operator stops the server.
+// TestCheckFailures tests checks that fail because of the store. The operator runs the check while the server runs, so such an error does
+// not stop the server.
 func TestCheckFailures(t *testing.T) {
 	t.Parallel()
 	newerURI := stores(t, newPod(t), "checkednewer")[0].uri
 	newPod(t).python("schema.py", newerURI, revisionBefore, "UPDATE alembic_version SET version_num = 'ffffffffffff'")
-	const closed = "a database cannot be opened or read: OperationalError"
+	const notReadable = "a database cannot be opened or read: OperationalError"
 	for _, test := range []struct {
 		name    string
 		uri     func(p *pod) string
@@ -56,11 +57,11 @@ func TestCheckFailures(t *testing.T) {
 	}{
 		{"a backend of files", func(*pod) string { return "file:///mlflow/hunter2" }, oldest, 11, "the backend store is none of sqlite, postgresql, mysql"},
 		{"an unknown revision", func(*pod) string { return newerURI }, oldest, 17, unknownRevision("ffffffffffff")},
-		{"an unreachable server", unreachable, oldest, 16, closed + ", refused"},
+		{"an unreachable server", unreachable, oldest, 16, notReadable + ", refused"},
 		{"a wrong password", func(*pod) string {
 			return strings.Replace(database.URI("postgres", "sslmode=require"), "hunter2", "hunter2x", 1)
-		}, oldest, 16, closed + ", login"},
-		{"a missing database", func(*pod) string { return database.URI("nowhere", "sslmode=require") }, oldest, 16, closed},
+		}, oldest, 16, notReadable + ", login"},
+		{"a missing database", func(*pod) string { return database.URI("nowhere", "sslmode=require") }, oldest, 16, notReadable},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

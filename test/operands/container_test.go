@@ -28,8 +28,8 @@ var omittedOptions = []struct{ rendered, why string }{
 	{"MLFLOW_WORKSPACE_STORE_URI=kubernetes://", "as above; without it, workspaces are in the database"},
 }
 
-// replacedPaths replaces the paths, ports and addresses of a pod with those of this machine. {dir} is the folder of the pod, {port} the port
-// of its server.
+// replacedPaths replaces the paths, ports and addresses of a pod with those of this machine. {dir} is the folder of the pod, {port} the
+// port of its server.
 var replacedPaths = []struct{ rendered, local, why string }{
 	{"/etc/tls/private", "{dir}/tls", "the Secret with the serving certificate"},
 	{"/etc/pki/tls/certs", "{dir}/pki", "the CA certificates of the image, the platform and the user"},

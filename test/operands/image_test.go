@@ -16,8 +16,8 @@ const (
 	tooOld = "3.13.0" // an unsupported release
 )
 
-// testedReleases returns the tested releases in order: the oldest and the newest, and with MLFLOW_RELEASES=all the last release of each minor
-// version.
+// testedReleases returns the tested releases in order: the oldest and the newest, and with MLFLOW_RELEASES=all the last release of each
+// minor version between them.
 func testedReleases() []string {
 	if os.Getenv("MLFLOW_RELEASES") == "all" {
 		return []string{oldest, "3.15.2", "3.16.1", "3.17.2", newest}

@@ -15,7 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/operands/machine"
 )
 
-// installExpiry limits the installation of MLflow and PostgreSQL on a machine that has neither.
+// installExpiry limits the installation of MLflow and the databases on a machine that lacks them.
 const installExpiry = 20 * time.Minute
 
 // buildExpiry limits the first build of a program on a busy machine.

@@ -55,7 +55,7 @@ func migrationContainer(t *testing.T, spec mlflowv1.MLflowSpec, version string) 
 	return c
 }
 
-// fromSecret returns an MLflow with the URIs of its stores in Secrets.
+// fromSecret returns the spec of an MLflow whose Secret contains the URIs of its stores.
 func fromSecret(p *pod, backend, registry string) mlflowv1.MLflowSpec {
 	ref := func(name string) *corev1.SecretKeySelector {
 		return &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "stores"}, Key: name}
@@ -173,7 +173,7 @@ func unreachable(p *pod) string {
 	return fmt.Sprintf("postgresql://user:hunter2@localhost:%d/a", port)
 }
 
-// TestMigrationWithoutStores expects that a migration without a store succeeds with any version.
+// TestMigrationWithoutStores expects that a migration without a store succeeds, although the image is older than the supported version.
 func TestMigrationWithoutStores(t *testing.T) {
 	t.Parallel()
 	p := newPod(t)
@@ -184,8 +184,8 @@ func TestMigrationWithoutStores(t *testing.T) {
 	report.add("migration, no store", got.oneLine())
 }
 
-// TestMigration migrates an empty database, the schema of MLflow 3.10.1 and the current schema to the current schema, in each dialect. It
-// then migrates to the newest MLflow, and expects that the oldest rejects the database.
+// TestMigration migrates an empty database with the oldest MLflow, then again without a change of the schema, and then with the newest. It
+// expects that the oldest then rejects the database. The oldest also migrates the schema of MLflow 3.10.1.
 func TestMigration(t *testing.T) {
 	t.Parallel()
 	p := newPod(t)

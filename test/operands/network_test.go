@@ -137,7 +137,8 @@ func (n podNetwork) startRegistry(t *testing.T) { n.registry(t, "plain", nil) }
 
 func (n podNetwork) startProxy(t *testing.T) { n.registry(t, "proxied", &v1beta1.ProxyConfig{}) }
 
-// registry starts the containers of a registry with the rendered addresses and ports. Its proxy connects to the server at a loopback address.
+// registry starts the containers of a registry with the rendered addresses and ports. Its proxy connects to the server at a loopback
+// address.
 func (n podNetwork) registry(t *testing.T, name string, proxy *v1beta1.ProxyConfig) {
 	t.Helper()
 	must(t, database.Create(t.Context(), name))

@@ -29,7 +29,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/operands/programs"
 )
 
-// replacement replaces a part of an argument with its value on this machine.
+// replacement replaces a part of an argument or of a variable with its value on this machine.
 type replacement struct{ rendered, local, why string }
 
 // registryReplacements replaces the paths and ports of a registry's pod with those of this machine.
@@ -100,7 +100,7 @@ func (p *registryPod) mount(mount corev1.VolumeMount) {
 	}
 }
 
-// toLocal replaces the paths and ports in the arguments of a container with those of this machine.
+// toLocal replaces the paths and ports in an argument or a variable of a container with those of this machine.
 func (p *registryPod) toLocal(text string) string {
 	var pairs []string
 	for _, replacement := range p.replacements {

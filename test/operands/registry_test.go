@@ -174,8 +174,8 @@ func checkRegistry(t *testing.T, name string, p *registryPod, server *containerP
 	}
 }
 
-// TestVerifyFull expects that the variable enables the verification of the host name: with a file for TLS, the server replaces
-// sslmode=verify-full. The certificate of the database is only for localhost.
+// TestVerifyFull expects that the variable enables the verification of the host name: without it, a TLS file makes the server use sslmode
+// require in place of verify-full. The certificate of the database is only for localhost.
 func TestVerifyFull(t *testing.T) {
 	t.Parallel()
 	must(t, database.Create(t.Context(), "verified"))

@@ -36,7 +36,8 @@ const (
 	pollInterval = 200 * time.Millisecond
 )
 
-// withAllFeatures returns an MLflow with all features: server, garbage collection, trace archival and custom CA certificates.
+// withAllFeatures returns spec with storage, served artifacts, custom CA certificates, garbage collection, trace archival and a workspace
+// selector.
 func withAllFeatures(spec mlflowv1.MLflowSpec, olderThan string) mlflowv1.MLflowSpec {
 	spec.Storage = &corev1.PersistentVolumeClaimSpec{}
 	spec.ServeArtifacts = true
@@ -48,8 +49,8 @@ func withAllFeatures(spec mlflowv1.MLflowSpec, olderThan string) mlflowv1.MLflow
 	return spec
 }
 
-// TestServer starts all programs of an MLflow in the order of a cluster: CA bundle, migration, server, jobs. Package e2e does so with SQLite
-// on a node.
+// TestServer starts all programs of an MLflow in the order of a cluster: CA bundle, migration, server, jobs. Package e2e does so with
+// SQLite on a node.
 func TestServer(t *testing.T) {
 	t.Parallel()
 	for _, release := range testedReleases() {
@@ -195,7 +196,7 @@ func (s *mlflowServer) expect(want int, method, path string, body any) string {
 	return response
 }
 
-// checkEndpoints tests the endpoints that others use: metrics, version and CORS.
+// checkEndpoints tests the metrics, the version, the minimum TLS version and CORS.
 func (s *mlflowServer) checkEndpoints() {
 	s.t.Helper()
 	var monitor unstructured.Unstructured
@@ -360,7 +361,7 @@ func (s *mlflowServer) stop() {
 	s.reportResponse("server, SIGTERM", "exited")
 }
 
-// TestPublicMLflowRejectsOmittedOptions tests the entries of omittedOptions. If it fails for an entry, delete the entry.
+// TestPublicMLflowRejectsOmittedOptions tests the arguments in omittedOptions. If it fails for an argument, delete the entry.
 func TestPublicMLflowRejectsOmittedOptions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ rendered, want string }{

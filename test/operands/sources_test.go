@@ -16,7 +16,7 @@ import (
 // sourceValidation makes the server reject model versions whose artifacts it does not store.
 var sourceValidation = corev1.EnvVar{Name: "MLFLOW_CREATE_MODEL_VERSION_SOURCE_VALIDATION_REGEX", Value: "^((mlflow-artifacts|models|runs):|[^:/]+$)"}
 
-// checkSources expects that the server rejects sources in buckets, which it would read with its own credentials.
+// checkSources expects that the server rejects local paths and sources in buckets, which it would read with its own credentials.
 func (s *mlflowServer) checkSources() {
 	s.t.Helper()
 	root, err := cluster.RepositoryRoot()
@@ -36,7 +36,7 @@ func (s *mlflowServer) checkSources() {
 		"dbfs:/model":                        http.StatusBadRequest,
 		"gs://other/mlflow-artifacts:/model": http.StatusBadRequest,
 		"/mlflow/mlflow.db":                  http.StatusBadRequest,
-		"other":                              http.StatusBadRequest, // a local path, which the server rejects without the variable
+		"other":                              http.StatusBadRequest, // a local path, which the server rejects even without the variable
 	} {
 		s.expect(want, http.MethodPost, api+"/model-versions/create", map[string]any{"name": "limited", "source": source})
 	}

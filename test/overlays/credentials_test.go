@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// secretsKubectl is a kubectl that reads Secrets from files named <secret>.<key>, and records applied objects. Calls with the substring
-// FAIL fail.
+// secretsKubectl is a kubectl that reads Secrets from files named <secret>.<key>, and records applied objects. Calls that contain the
+// value of $FAIL fail.
 const secretsKubectl = `#!/usr/bin/env bash
 call=$*
 if [ -n "${FAIL:-}" ] && [[ $call == *"$FAIL"* ]]; then echo "connection refused" >&2; exit 1; fi
@@ -58,7 +58,7 @@ func TestQuickstartKeepsExistingSecrets(t *testing.T) {
 		"storage-config cannot be read": {secrets: both, env: []string{"FAIL=get secret storage-config"}, failed: true},
 		"user cannot be read":           {secrets: minio, env: []string{`FAIL=index . "user"`}, failed: true},
 		"password without user":         {secrets: map[string]string{"minio-credentials.password": "p"}, failed: true},
-		"credentials cannot be stored":  {env: []string{"FAIL=create secret generic minio-credentials"}, failed: true},
+		"kubectl create fails":          {env: []string{"FAIL=create secret generic minio-credentials"}, failed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

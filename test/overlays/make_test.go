@@ -10,7 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The make targets of mlflow-operator are available with the same variables; the default platform is Open Data Hub.
+// docker-build, docker-push and deploy-to-platform take the variables of mlflow-operator. deploy-to-platform deploys to Open Data Hub by
+// default, although PLATFORM is plain for other targets.
 func TestLegacyMakeTargets(t *testing.T) {
 	content(t, "../../Makefile") // invalidates a cached result after a change
 	for name, tc := range map[string]struct {

@@ -22,7 +22,7 @@ var clusterScoped = []string{
 	"ConsoleQuickStart",
 }
 
-// Every object, and every referenced ServiceAccount and Service, is in the namespace of the overlay.
+// Every namespaced object, and every referenced ServiceAccount and Service, is in the namespace of the overlay.
 func TestObjectsAreInNamespaceOfOverlay(t *testing.T) {
 	forEachOverlay(t, func(t *testing.T, name string) {
 		want := namespaces[name]
@@ -108,10 +108,10 @@ func TestPlatformOverlaysContainNoNamespace(t *testing.T) {
 
 const keep = "odh-platform-operator/keep"
 
-// kept has the values of the label of kinds that contain data of users, or on which their objects depend.
+// kept maps the kinds that `make undeploy` always keeps to the value of their label.
 var kept = map[string]string{"CustomResourceDefinition": "crd", "Namespace": "namespace", "PersistentVolumeClaim": "data"}
 
-// Exactly the objects that `make undeploy` must keep have the label; other objects can have the value data.
+// Objects of the kinds in kept have the label. Other objects have no label, or the value data.
 func TestObjectsKeptByUndeployHaveLabel(t *testing.T) {
 	forEachOverlay(t, func(t *testing.T, name string) {
 		for _, object := range shipped(t, name) {
@@ -123,8 +123,8 @@ func TestObjectsKeptByUndeployHaveLabel(t *testing.T) {
 	})
 }
 
-// Selectors are the same in every overlay, because that of a Deployment is immutable. One label is reserved, because pods of custom
-// resources must not match the selectors of the manager.
+// Selectors are the same in every overlay, because the selector of a Deployment is immutable. The label platform.opendatahub.io/manager is
+// reserved, because pods of custom resources must not match the selectors of the manager.
 func TestSelectorsAreEqualInOverlays(t *testing.T) {
 	want := map[string]string{"control-plane": "controller-manager", "app.kubernetes.io/name": "odh-platform-operator", "platform.opendatahub.io/manager": "odh-platform-operator"}
 	forEachOverlay(t, func(t *testing.T, name string) {
@@ -198,7 +198,7 @@ func TestCertificatesOnOpenShift(t *testing.T) {
 	})
 }
 
-// Two replicas serve webhooks. On OpenShift the Lease outlasts an outage of the API server of one minute; other overlays have the
+// Two replicas serve webhooks. On OpenShift the Lease outlasts an outage of the API server of one minute; the overlay kubernetes has the
 // defaults of client-go.
 func TestReplicasAndLease(t *testing.T) {
 	forEachOverlay(t, func(t *testing.T, name string) {

@@ -224,7 +224,7 @@ func TestImagesAreSetByKeys(t *testing.T) {
 	}
 }
 
-// The manager reads every variable that a key sets.
+// The manager reads every variable of its Deployment that has a value.
 func TestVariablesAreRead(t *testing.T) {
 	usage := config.Usage(config.Program{Components: append([]string{"platform"}, components...)})
 	for name := range shipped(t, "odh").variables(t) {
@@ -281,7 +281,7 @@ func variablesOf(t *testing.T, overlay string) map[string]string {
 	return names
 }
 
-// An empty value keeps the default of the manager, except for the two images without a default.
+// An empty value keeps the default of the manager. The images of the manager and of MLflow keep their values, because they have no default.
 func TestEmptyValuesKeepDefaults(t *testing.T) {
 	forEachOverlay(t, func(t *testing.T, name string) {
 		empty := params(t, name)
@@ -342,7 +342,8 @@ func TestOverlayValuesEqualDefaults(t *testing.T) {
 // unversioned are the images without releases. docs/versions.md documents how to pin them.
 var unversioned = []string{"quay.io/opendatahub/mlflow:odh-stable", "quay.io/opendatahub/odh-model-metadata-collection:latest"}
 
-// Every image that the operator starts has the tag of a release or a digest, and is listed in docs/versions.md.
+// Every image that the operator starts, except those in unversioned, has the tag of a release or a digest. All are listed in
+// docs/versions.md.
 func TestImagesAreReleases(t *testing.T) {
 	page, err := os.ReadFile("../../docs/versions.md")
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 
 const aggregate = "rbac.authorization.k8s.io/aggregate-to-"
 
-// Two components set the aggregation of user roles to the built-in roles. Without them, it is that of the legacy operators.
+// One component aggregates more user roles to the built-in roles, another one aggregates none. Without them, the aggregation equals that of
+// the legacy operators.
 func TestUserRoleAggregation(t *testing.T) {
 	const params = "  - ../../components/params\n"
 	for name, tc := range map[string]struct {

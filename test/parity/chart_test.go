@@ -145,7 +145,7 @@ func TestSecurityContextIsReplacedAndResourcesAreMerged(t *testing.T) {
 	}
 }
 
-// Errors of the schema and of the templates contain the value, and the fix if it is not obvious.
+// The schema or the templates reject each value in refusals.yaml with the expected message.
 func TestInvalidValues(t *testing.T) {
 	data, err := os.ReadFile("testdata/refusals.yaml")
 	if err != nil {

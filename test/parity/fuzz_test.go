@@ -61,7 +61,8 @@ func FuzzChartValuesKeepStructure(f *testing.F) {
 	})
 }
 
-// chartVariables are the variables that the chart sets. An entry of env with such a name replaces the variable.
+// chartVariables are the variables that the chart sets, except for those named MLFLOW_*. An entry of env with such a name replaces the
+// variable.
 var chartVariables = []string{
 	"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE", "PGSSLROOTCERT", "PGSSLMODE", "UVICORN_SSL_CIPHERS",
 }

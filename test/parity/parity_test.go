@@ -32,14 +32,14 @@ var omittedObjects = map[string]string{
 
 // platforms are the settings of the operator for which every spec is built.
 var platforms = map[string]resources.Inputs{
-	"no optional APIs":      withNamespace(resources.Inputs{}),
-	"plain":                 withNamespace(resources.Inputs{Served: capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor)}),
-	"openshift":             withNamespace(resources.Inputs{OpenShift: true, Served: capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor, capability.ConsoleLink)}),
-	"openshift with CA":     withNamespace(resources.Inputs{Served: capability.NewSet(capability.ServiceMonitor), OpenShift: true, PlatformCABundle: true}),
+	"no optional APIs":      withDefaults(resources.Inputs{}),
+	"plain":                 withDefaults(resources.Inputs{Served: capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor)}),
+	"openshift":             withDefaults(resources.Inputs{OpenShift: true, Served: capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor, capability.ConsoleLink)}),
+	"openshift with CA":     withDefaults(resources.Inputs{Served: capability.NewSet(capability.ServiceMonitor), OpenShift: true, PlatformCABundle: true}),
 	"plain with CA, no URL": {Namespace: "team-tracking", Image: "registry.example.com:5000/mlflow", Served: capability.NewSet(capability.ServiceMonitor), PlatformCABundle: true},
 }
 
-func withNamespace(in resources.Inputs) resources.Inputs {
+func withDefaults(in resources.Inputs) resources.Inputs {
 	in.Namespace, in.Image = "opendatahub", "quay.io/example/mlflow:v3"
 	in.GatewayName, in.GatewayNamespace = "data-science-gateway", "openshift-ingress"
 	in.ExternalURL = "https://gateway.apps.example.com:8443/path"

@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// shownQueries returns the queries of a dashboard by the title of their panel.
+// shownQueries returns the queries of a dashboard by the title of their panel, and the metrics of its variables by "variables".
 func shownQueries(t *testing.T, content string) map[string][]string {
 	t.Helper()
 	var page any

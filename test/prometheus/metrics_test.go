@@ -13,7 +13,7 @@ import (
 // metricRow matches a row of docs/metrics.md: name, type and labels.
 var metricRow = regexp.MustCompile("(?m)^\\| `([A-Za-z_:0-9]+)` \\| (?:(gauge|counter|histogram) \\| )?(?:((?:`[a-z]+`(?:, )?)*) \\| )?")
 
-// metric is a metric in docs/metrics.md. labels is nil if the table has no column for labels.
+// metric is a metric in docs/metrics.md. labels is nil if the row lists no labels.
 type metric struct {
 	kind   string
 	labels []string
@@ -42,7 +42,7 @@ func knownMetrics(t *testing.T) map[string]metric {
 // histogramPart matches the suffixes of the series of a histogram.
 var histogramPart = regexp.MustCompile(`_(bucket|sum|count)$`)
 
-// targetLabels are the labels that Prometheus adds, and that of the buckets of histograms.
+// targetLabels are the labels that Prometheus adds, and le, the label of histogram buckets.
 var targetLabels = map[string]bool{"job": true, "namespace": true, "exported_namespace": true, "pod": true, "instance": true, "service": true, "le": true}
 
 // checkQuery reports an expression that is invalid, or uses metrics or labels that are not documented.

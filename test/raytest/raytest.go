@@ -9,7 +9,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// Pod returns a pod of the RayCluster team/demo as KubeRay creates it.
+// Pod returns a pod of the RayCluster team/demo as KubeRay creates it. uid is the UID of the RayCluster.
 func Pod(name, role string, uid types.UID, ips ...string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "team", Name: name, UID: types.UID(name + "-uid"),

@@ -19,7 +19,8 @@ const (
 	prefix         = "odh-platform-operator-"
 )
 
-// components are the components of the operator. A role belongs to the component that follows the prefix in its name, otherwise to the manager.
+// components are the components of the operator that have roles. A role belongs to the component whose name follows the prefix in the name
+// of the role. Other roles belong to the manager.
 var components = []string{"appwrapper", "mlflow", "modelcatalog", "modelmesh", "modelregistry", "olm", "platform", "raycluster"}
 
 // role is a Role or ClusterRole of a rendered kustomization.

@@ -2,8 +2,8 @@ package rbac
 
 import "slices"
 
-// untested contains, by reason, the permissions that no suite uses, as grants without the prefix of the roles. The line of a permission is
-// removed when a spec uses it.
+// untested contains, by reason, the permissions that no suite uses, as grants without the prefix of the roles. Remove the line of a
+// permission when a spec uses it.
 var untested = map[string][]string{
 	"no cert-manager runs in the suites; unit tests of RayClusters use a fake client": {
 		"raycluster: create certificates.cert-manager.io", "raycluster: delete certificates.cert-manager.io",

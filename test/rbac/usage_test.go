@@ -58,7 +58,7 @@ func TestUnused(t *testing.T) {
 		"get does not require patch":        {grantTo("mlflow", "", rule("patch", "pods")), use(rights.Use{Verb: "get", Resource: "pods"}), 1},
 		"list does not require watch":       {grantTo("mlflow", "", rule("watch", "pods")), use(rights.Use{Verb: "list", Resource: "pods"}), 1},
 		"bound by name":                     {grantTo("mlflow", "", bind), bound, 0},
-		"bind restricted to a name":         {grantTo("mlflow", "", bind, rule("create", "reviews")), bound, 1},
+		"bind makes the rule unnecessary":   {grantTo("mlflow", "", bind, rule("create", "reviews")), bound, 1},
 		"bound role is held by the manager": {grantTo("mlflow", "", rule("create", "reviews")), bound, 0},
 		"another role bound":                {grantTo("mlflow", "", bind), rights.Run{Bound: []rights.Bound{{Name: "other"}}}, 1},
 	} {

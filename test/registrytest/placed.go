@@ -6,7 +6,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/server"
 )
 
-// Placed returns the settings of two pods with all fields for scheduling, image pulls and volumes.
+// Placed returns pod settings with two replicas and all fields for scheduling, image pulls and volumes.
 func Placed() server.Pods {
 	return server.Pods{
 		Replicas:         new(int32(2)),

@@ -64,7 +64,7 @@ func ConfigMap(name, key string) *v1beta1.ConfigMapKeyValue {
 	return &v1beta1.ConfigMapKeyValue{Name: name, Key: key}
 }
 
-// PostgresTLS sets every form of TLS with PostgreSQL that Secrets allow.
+// PostgresTLS sets sslMode and all TLS fields that refer to Secrets.
 func PostgresTLS(s *v1beta1.ModelRegistrySpec) {
 	p := s.Postgres
 	p.SSLMode = "verify-full"
@@ -81,7 +81,7 @@ func MySQL(s *v1beta1.ModelRegistrySpec) {
 	}
 }
 
-// MySQLTLS sets every form of TLS with MySQL that Secrets allow.
+// MySQLTLS sets all TLS fields that refer to Secrets, a cipher and the verification of the server.
 func MySQLTLS(s *v1beta1.ModelRegistrySpec) {
 	c := s.MySQL
 	c.SSLCertificateSecret, c.SSLKeySecret = Secret("my-client", "tls.crt"), Secret("my-client", "tls.key")
@@ -90,7 +90,7 @@ func MySQLTLS(s *v1beta1.ModelRegistrySpec) {
 	c.SSLCipher, c.VerifyServerCert = "TLS_AES_256_GCM_SHA384", new(true)
 }
 
-// MySQLConfigMaps sets CA certificates in ConfigMaps, which take precedence over Secrets.
+// MySQLConfigMaps sets CA certificates in ConfigMaps, which take precedence over Secrets, and disables the verification of the server.
 func MySQLConfigMaps(s *v1beta1.ModelRegistrySpec) {
 	s.MySQL.SSLRootCertificateConfigMap = ConfigMap("my-root-map", "ca.pem")
 	s.MySQL.SSLRootCertificatesConfigMapName = "my-roots-map"
@@ -105,7 +105,8 @@ func UseGeneratedDatabase(s *v1beta1.ModelRegistrySpec) {
 	}
 }
 
-// SetStorageAndRetention sets the size, the class and the name of a generated database, and deletes its data with the registry.
+// SetStorageAndRetention sets the storage size, the storage class and the name of a generated database, whose data is deleted with the
+// registry.
 func SetStorageAndRetention(s *v1beta1.ModelRegistrySpec) {
 	s.Postgres.RetentionPolicy = v1beta1.DeleteData
 	s.Postgres.Storage = &v1beta1.PostgresStorage{Size: new(resource.MustParse("20Gi")), StorageClassName: new("fast")}
@@ -137,7 +138,8 @@ func SetOptionalFields(s *v1beta1.ModelRegistrySpec) {
 	}
 }
 
-// CustomizeProxy sets ports, domain and image of the proxy, and certificate and key from two Secrets of the user. [modelregistry-31] [modelregistry-33]
+// CustomizeProxy sets ports, domain and image of the proxy, and certificate and key from two Secrets of the user. [modelregistry-31]
+// [modelregistry-33]
 func CustomizeProxy(s *v1beta1.ModelRegistrySpec) {
 	p := s.KubeRBACProxy
 	p.TLSCertificateSecret, p.TLSKeySecret = Secret("own-cert", "cert.pem"), Secret("own-key", "key.pem")

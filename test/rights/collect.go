@@ -30,12 +30,12 @@ type Collector struct {
 	// Expected reports whether a spec expected a forbidden request; offset is the start of its line in the log. Nil means none.
 	Expected func(use Use, offset int64) bool
 
-	owners  map[string][]metav1.OwnerReference // by uid, of objects with owners
+	owners  map[string][]metav1.OwnerReference // of written objects by UID
 	names   map[string]bool                    // resource names in the rules of roles
 	rules   map[string][]rbacv1.PolicyRule     // of ClusterRoles by name
 	used    map[Use]bool
 	granted map[Use]bool
-	bound   map[Use]bool     // name and namespace of ClusterRoles
+	bound   map[Use]bool     // name of a ClusterRole and namespace of its binding
 	refused map[Refusal]bool // true if admission rejected the request
 }
 
@@ -85,7 +85,7 @@ func (c *Collector) Collect(log io.Reader) (Run, error) {
 	relevant := [][]byte{
 		[]byte(`"username":"` + c.User + `"`), []byte(`"resource":"` + clusterRoles + `"`), []byte(`"resource":"` + roles + `"`), []byte(`"ownerReferences"`),
 	}
-	controllers := []byte(`"username":"system:serviceaccount:kube-system:`) // their objects are not recorded
+	controllers := []byte(`"username":"system:serviceaccount:kube-system:`) // their requests are ignored
 	var offset int64
 	for reader := bufio.NewReaderSize(log, 1<<20); ; {
 		line, err := reader.ReadBytes('\n')
@@ -205,8 +205,8 @@ func IsUntimely(message string) bool {
 		strings.HasSuffix(message, "because it is being terminated")
 }
 
-// run returns the collected permissions, without names of objects that no role contains. A use that authorization forbade but allowed at
-// another time is omitted, because an API server forbids requests until it has read the roles.
+// run returns the collected permissions, without names of objects that no role contains. A refusal is omitted if authorization allowed the
+// same use at another time, because an API server forbids requests until it has read the roles.
 func (c *Collector) run() Run {
 	var run Run
 	for use := range c.used {

@@ -136,7 +136,7 @@ func TestCollectReturnsForbiddenRequests(t *testing.T) {
 		"list with allowed watch":              {entry(managerUser, "ResponseStarted", "watch", reference("pods", "", "", ""), 200, "") + strings.Replace(forbidden("forbid", "not yet", "pods"), "create", "list", 1), nil},
 		"privilege escalation, allowed later":  {forbidden("allow", "attempting to grant RBAC permissions", "roles") + forbidden("allow", "", "roles"), []Refusal{{Use: Use{Verb: "create", Resource: "roles"}, Message: "attempting to grant RBAC permissions"}}},
 		"expected":                             {forbidden("allow", "", "pods") + forbidden("forbid", "no", "gadgets"), []Refusal{{Use: Use{Verb: "create", Resource: "gadgets"}, Message: "no", Expected: true}}},
-		"before the offset":                    {forbidden("forbid", "no", "gadgets"), []Refusal{{Use: Use{Verb: "create", Resource: "gadgets"}, Message: "no"}}},
+		"before the expected offset":           {forbidden("forbid", "no", "gadgets"), []Refusal{{Use: Use{Verb: "create", Resource: "gadgets"}, Message: "no"}}},
 		"watch with two events":                {entry(managerUser, "ResponseStarted", "watch", reference("pods", "", "", ""), 403, `,"annotations":{"authorization.k8s.io/decision":"forbid"}`) + entry(managerUser, "ResponseComplete", "watch", reference("pods", "", "", ""), 403, `,"annotations":{"authorization.k8s.io/decision":"forbid"}`), []Refusal{{Use: Use{Verb: "watch", Resource: "pods"}}}},
 	} {
 		if difference := cmp.Diff(c.want, collect(t, c.log).Refused); difference != "" {

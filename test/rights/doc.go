@@ -5,7 +5,7 @@
 // request a record has the input of an authorizer: the verb, the resource, the name if a role contains it, and whether the request
 // was in the namespace of the manager.
 //
-// Some authorization checks are caused by other requests:
+// Some requests require other permissions in addition to their own:
 //
 //   - an apply that creates an object requires create;
 //   - an owner reference that blocks the deletion of the owner requires update of the owner's finalizers, if the admission plugin

@@ -90,7 +90,7 @@ type Run struct {
 	Used []Use `json:"used"`
 	// Granted are the permissions in created and changed roles.
 	Granted []Use `json:"granted,omitempty"`
-	// Bound are the roles of created and changed bindings.
+	// Bound are the ClusterRoles of created and changed bindings.
 	Bound []Bound `json:"bound,omitempty"`
 	// Refused are the forbidden requests.
 	Refused []Refusal `json:"refused,omitempty"`

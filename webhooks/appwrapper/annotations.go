@@ -65,7 +65,7 @@ func valueProblem(key, value string) string {
 	case slices.Contains(workloadAnnotations, key):
 		switch period, err := time.ParseDuration(value); {
 		case err != nil:
-			return "which is invalid, so the configured period applies: write a duration such as 90s or 1h30m"
+			return "which is invalid and has no effect: write a duration such as 90s or 1h30m"
 		case period <= 0 && key == v1beta2.AnnotationSuccessTTL:
 			return "which is invalid, so the configured period applies: write a duration above 0 such as 90s or 1h30m"
 		case period < 0:

@@ -19,7 +19,7 @@ func TestWarnings(t *testing.T) {
 			v1beta2.AnnotationPrefix + "volume":  "11",
 			v1beta2.AnnotationSubGroupCount:      "2",
 			v1beta2.AnnotationPrefix + "retries": "5",
-			// The sample wrapped-failing-pod has this annotation.
+			// config/samples/appwrapper_failing_pod.yaml has this annotation.
 			v1beta2.AnnotationPrefix + "delectionOnFailureGracePeriodDuration": "5m",
 		}},
 		Spec: v1beta2.AppWrapperSpec{Components: []v1beta2.AppWrapperComponent{

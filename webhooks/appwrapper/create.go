@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/appwrapper/podset"
-	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 )
 
 // restMapper is the subset of meta.RESTMapper that the webhook needs. It queries the API server for unknown kinds.
@@ -90,11 +90,12 @@ func (c *creationValidator) checkComponent(ctx context.Context, component *v1bet
 	}
 }
 
-// decode returns the decoded template of a component, or nil after it has recorded an error.
+// decode returns the decoded template of a component, or nil after it has recorded an error. The error begins with the text of the
+// CodeFlare operator, even if the template is valid JSON, such as one without kind.
 func (c *creationValidator) decode(component *v1beta2.AppWrapperComponent, template *field.Path) *unstructured.Unstructured {
 	object, err := decodeTemplate(component)
 	if err != nil {
-		c.errs = append(c.errs, field.Invalid(template, conditions.Clip(string(component.Template.Raw), maxShownBytes), "failed to decode as JSON: "+err.Error()))
+		c.errs = append(c.errs, field.Invalid(template, redact.Clip(string(component.Template.Raw), maxShownBytes), "failed to decode as JSON: "+err.Error()))
 		return nil
 	}
 	return object
@@ -163,7 +164,7 @@ func validateName(wrapper *v1beta2.AppWrapper, podSetCount int) field.ErrorList 
 	path := field.NewPath("metadata", "name")
 	maxLength := validation.DNS1123LabelMaxLength - len("-") - len(strconv.Itoa(max(0, podSetCount-1)))
 	if length := len(wrapper.Name); length > maxLength {
-		detail := fmt.Sprintf("must be at most %d characters: it is a label value on the components, and with a number appended the name of a pod set; this name has %d",
+		detail := fmt.Sprintf("must be at most %d characters: it is used as a label value on the components and, followed by a number, as the name of a pod set; this name has %d",
 			maxLength, length)
 		return field.ErrorList{field.Invalid(path, wrapper.Name, detail)}
 	}

@@ -155,7 +155,8 @@ func TestInvalidNamesAreRejected(t *testing.T) {
 	}
 }
 
-// [appwrapper-33] The access review contains user, group, version, resource and namespace; equal components share one review.
+// [appwrapper-33] The access review contains the user, verb, API group, version, resource and namespace; components of the same kind share
+// one review.
 func TestAccessReview(t *testing.T) {
 	c := newCluster("deployments")
 	got := errorStrings(c.validate(t, component(pod), component(deployment), component(pod), component(deployment)))
@@ -186,7 +187,7 @@ func TestForbiddenKindsCauseNoAccessReview(t *testing.T) {
 	}
 }
 
-// [D6] A Route with a custom host requires a separate permission, which the operator may have and the user may lack.
+// [D6] A Route with a host, subdomain or certificate requires a separate permission, which the operator may have and the user may lack.
 func TestRoutesWithCustomHostRequirePermission(t *testing.T) {
 	route := func(spec string) string {
 		return "{apiVersion: route.openshift.io/v1, kind: Route, metadata: {name: r}, spec: {" + spec + "}}"
@@ -208,7 +209,7 @@ func TestRoutesWithCustomHostRequirePermission(t *testing.T) {
 	}
 }
 
-// Errors of the REST mapper and of access reviews are internal errors.
+// Errors of the REST mapper and of access reviews, and a request without a user, are internal errors.
 func TestCreateFailsOnErrorsOfCluster(t *testing.T) {
 	c := newCluster()
 	c.err = errors.New("the API server is unavailable")

@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The handlers do not panic for any JSON, and admit no component that is an AppWrapper, grants permissions, or is cluster-scoped.
+// The handlers do not panic for any input, and admit no component that is an AppWrapper, grants permissions, is cluster-scoped, or is in
+// another namespace.
 func FuzzAdmission(f *testing.F) {
 	for _, template := range []string{pod, service, deployment, nestedTemplate, clusterRoleBinding, roleBinding, rayCluster, rayJob, pyTorch, jobSet, job("1", "2"), namespaceTemplate} {
 		raw, err := yaml.YAMLToJSON([]byte("metadata: {name: a}\nspec:\n  components:\n  - template: " + template + "\n    podSets: [{path: template, replicas: 1}]\n  - template: " + pod))

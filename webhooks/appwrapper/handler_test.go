@@ -73,7 +73,7 @@ func TestValidatorHandle(t *testing.T) {
 			t.Errorf("got message %q, want it to contain %q", response.Result.Message, cause.Message)
 		}
 	}
-	// Clients select their message by the code: invalid input must have another code than missing permissions.
+	// Clients select their message by the code: the code for invalid input must differ from that for missing permissions.
 	invalid := v.Handle(t.Context(), newRequest(t, admissionv1.Create, newAppWrapper(t, component(pod), component(otherNamespacePod)), nil))
 	changed := v.Handle(t.Context(), newRequest(t, admissionv1.Update, newAppWrapper(t, component(service)), newAppWrapper(t, component(pod))))
 	for _, response := range []admission.Response{invalid, changed} {
@@ -88,7 +88,7 @@ func TestValidatorHandle(t *testing.T) {
 	}
 }
 
-// [D24] [D19] Annotations without effect cause warnings on creation and on a change of annotations, unknown fields on creation.
+// [D24] [D19] Annotations without effect cause warnings on creation and on a change of annotations, unknown fields of pods on creation.
 func TestValidatorWarnings(t *testing.T) {
 	v := newValidator(newCluster())
 	wrapper := newAppWrapper(t, component(strings.Replace(pod, "spec: {", "spec: {tomorrow: 1, ", 1)), component(strings.Replace(service, "port: 80", "prot: 80", 1)))
@@ -143,9 +143,9 @@ func TestDisabledComponentValidates(t *testing.T) {
 		component string
 		allowed   bool
 	}{
-		"author may create the kind":     {pod, true},
-		"no user may create the kind":    {clusterRoleBinding, false},
-		"author may not create the kind": {deployment, false},
+		"author may create the kind":       {pod, true},
+		"kind is forbidden in AppWrappers": {clusterRoleBinding, false},
+		"author may not create the kind":   {deployment, false},
 	} {
 		response := v.Handle(t.Context(), newRequest(t, admissionv1.Create, newAppWrapper(t, component(tc.component)), nil))
 		if response.Allowed != tc.allowed || len(response.Warnings) == 0 || !strings.Contains(strings.Join(response.Warnings, " "), "disabled") {
@@ -180,7 +180,8 @@ func TestComponentsCannotReferToManager(t *testing.T) {
 	}
 }
 
-// Creation fails without settings, because the default queue or the access review would be skipped. Updates need no settings.
+// Creation fails without settings, because the default queue or the access review would be skipped. An update needs settings only if
+// isStart reports true.
 func TestCreateFailsWithoutSettings(t *testing.T) {
 	wrapper := newAppWrapper(t, component(pod))
 	v := &validator{settings: failingSettings, mapper: newCluster().mapper}

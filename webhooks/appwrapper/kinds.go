@@ -64,8 +64,8 @@ func requiredPermissions(object *unstructured.Unstructured, resource schema.Grou
 	return permissions
 }
 
-// hasCustomHost reports whether a Route sets a host or certificate. OpenShift requires a separate permission for these fields. This operator may
-// have it, and the user may lack it.
+// hasCustomHost reports whether a Route sets a host, subdomain, certificate or key. OpenShift requires a separate permission for these
+// fields. This operator may have it, and the user may lack it.
 func hasCustomHost(object *unstructured.Unstructured) bool {
 	for _, path := range [][]string{
 		{"spec", "host"}, {"spec", "subdomain"}, {"spec", "tls", "certificate"}, {"spec", "tls", "key"},

@@ -14,8 +14,8 @@ import (
 // maxPodSets is the number of pod sets that a Workload may have in every version of Kueue. Newer versions accept more.
 const maxPodSets = 8
 
-// podSetLimitFunc returns a function that reads the maximum number of pod sets from the CRD of Workloads, or returns [maxPodSets] without it.
-// It reads the CRD on every call, because few AppWrappers have more than maxPodSets.
+// podSetLimitFunc returns a function that reads the maximum number of pod sets from the CRD of Workloads, or returns [maxPodSets] if it
+// cannot read the CRD. It reads the CRD on every call, because few AppWrappers have more than maxPodSets.
 func podSetLimitFunc(apiReader client.Reader) func(context.Context) int {
 	return func(ctx context.Context) int {
 		// The manager may list all CRDs, but not get this one.

@@ -36,7 +36,7 @@ func fixedLimit(limit int) func(context.Context) int {
 	return func(context.Context) int { return limit }
 }
 
-// [UP-F5] The CRD of Workloads defines the maximum number of pod sets.
+// [UP-F5] The CRD of Workloads defines the maximum number of pod sets, if it is above maxPodSets.
 func TestPodSetLimit(t *testing.T) {
 	for name, tc := range map[string]struct {
 		definition *apiextensionsv1.CustomResourceDefinition

@@ -13,7 +13,7 @@ import (
 const trainJob = "{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob, metadata: {name: t}, spec: {runtimeRef: {name: torch}, trainer: {numNodes: 4, " +
 	"resourcesPerNode: {limits: {nvidia.com/gpu: '8'}}}, podTemplateOverrides: [{targetJobs: [{name: node}], spec: {nodeSelector: {a: b}}}]}}"
 
-// Components that may exceed their quota, or that Kueue never starts, are rejected with a queue label and cause a warning without one. An update
+// Components that may exceed their quota or are never started are rejected with a queue label, and cause a warning without one. An update
 // that adds a queue label is rejected too.
 func TestQueuedAppWrappers(t *testing.T) {
 	unknownField := strings.Replace(pod, "spec: {", "spec: {tomorrow: 1, ", 1)
@@ -85,12 +85,12 @@ func TestInvalidComponentCausesOneError(t *testing.T) {
 	}
 }
 
-// Invalid and misleading values of annotations cause a warning.
+// Values of annotations that are invalid or treated as 0 cause a warning, and so does a ttlSecondsAfterFinished that is raised.
 func TestAnnotationValuesCauseWarnings(t *testing.T) {
 	for key, values := range map[string]map[string]string{
 		v1beta2.AnnotationRetryLimit:        {"3": "", "-1": "", "many": "the configured limit applies", "1.5": "the configured limit applies"},
-		v1beta2.AnnotationWarmupGrace:       {"90s": "", "0s": "", "soon": "the configured period applies", "10": "the configured period applies", "-5m": "is treated as 0"},
-		v1beta2.AnnotationSuccessTTL:        {"1h": "", "0s": "a duration above 0", "-5m": "a duration above 0", "x": "the configured period applies"},
+		v1beta2.AnnotationWarmupGrace:       {"90s": "", "0s": "", "soon": "is invalid and has no effect", "10": "is invalid and has no effect", "-5m": "is treated as 0"},
+		v1beta2.AnnotationSuccessTTL:        {"1h": "", "0s": "a duration above 0", "-5m": "a duration above 0", "x": "is invalid and has no effect"},
 		v1beta2.AnnotationTerminalExitCodes: {"1, 137": "", "": "", "a,b": `"a" is invalid`, "1,b": `"b" is invalid`},
 		names.PausedAnnotation:              {"true": "", "false": "", "True": "", "yes": "", "no": "", "paused": "neither true nor false"},
 		"example.com/annotation":            {"whatever": ""},

@@ -11,7 +11,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// storedAppWrapper returns a stored AppWrapper.
+// storedAppWrapper returns an AppWrapper with two components and the creator labels.
 func storedAppWrapper(t *testing.T) *v1beta2.AppWrapper {
 	t.Helper()
 	wrapper := newAppWrapper(t, component(deployment, "{path: template.spec.template, replicas: 2}"), component(pod))

@@ -44,7 +44,7 @@ func References(rules pkgadmission.Rules, m *mlflowv1.MLflow, namespace string) 
 	}
 	refs.AddServer(&spec.CommonPods, path)
 	addClaim(&refs, spec.Storage, path.Child("storage"))
-	refs.AddPrivileges(rules.Level, &metav1.ObjectMeta{Labels: spec.PodLabels, Annotations: spec.PodAnnotations}, &corev1.PodSpec{
+	refs.AddPodSecurityViolations(rules.Level, &metav1.ObjectMeta{Labels: spec.PodLabels, Annotations: spec.PodAnnotations}, &corev1.PodSpec{
 		SecurityContext: spec.PodSecurityContext,
 		Containers:      []corev1.Container{{Name: "mlflow", SecurityContext: spec.SecurityContext}},
 	}, path)
@@ -56,14 +56,14 @@ func addClaim(refs *pkgadmission.References, claim *corev1.PersistentVolumeClaim
 	if claim == nil {
 		return
 	}
-	refs.Add(pkgadmission.ExistingClaim, claim.VolumeName, path.Child("volumeName"))
+	refs.Add(pkgadmission.ExistingData, claim.VolumeName, path.Child("volumeName"))
 	if claim.Selector != nil {
-		refs.AddContent(pkgadmission.ExistingClaim, "selector", claim.Selector, path.Child("selector"))
+		refs.AddContent(pkgadmission.ExistingData, "selector", claim.Selector, path.Child("selector"))
 	}
 	if claim.DataSource != nil {
-		refs.AddContent(pkgadmission.ExistingClaim, claim.DataSource.Name, claim.DataSource, path.Child("dataSource"))
+		refs.AddContent(pkgadmission.ExistingData, claim.DataSource.Name, claim.DataSource, path.Child("dataSource"))
 	}
 	if claim.DataSourceRef != nil {
-		refs.AddContent(pkgadmission.ExistingClaim, claim.DataSourceRef.Name, claim.DataSourceRef, path.Child("dataSourceRef"))
+		refs.AddContent(pkgadmission.ExistingData, claim.DataSourceRef.Name, claim.DataSourceRef, path.Child("dataSourceRef"))
 	}
 }

@@ -16,7 +16,8 @@ import (
 	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-// Objects that an MLflow references require the permissions of its author, except those of the server itself.
+// Objects and settings that an MLflow gives to its pods require permissions of its author, or are forbidden to all authors. Settings of the
+// server itself require none.
 func TestReferencesOfMLflow(t *testing.T) {
 	rules := pkgadmission.Rules{Mode: pkgadmission.Enforce, Level: pkgadmission.Baseline, Namespace: "opendatahub", Account: "manager"}
 	denyAll := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
@@ -31,7 +32,7 @@ func TestReferencesOfMLflow(t *testing.T) {
 		forbidden bool   // for all authors
 	}{
 		"the server itself":                      {spec: "{backendStoreUri: 'sqlite:////x', serveArtifacts: true, storage: {resources: {requests: {storage: 1Gi}}}, env: [{name: A, value: b}], replicas: 1}"},
-		"ServiceAccount of the operator":         {spec: "{serviceAccountName: mlflow-sa}"},
+		"default ServiceAccount":                 {spec: "{serviceAccountName: mlflow-sa}"},
 		"ServiceAccount":                         {spec: "{serviceAccountName: robot}", field: "spec.serviceAccountName"},
 		"ServiceAccount of the manager":          {spec: "{serviceAccountName: manager}", field: "spec.serviceAccountName", forbidden: true},
 		"identity of a cloud provider":           {spec: "{serviceAccountAnnotations: {eks.amazonaws.com/role-arn: x}}", field: "spec.serviceAccountAnnotations[eks.amazonaws.com/role-arn]"},

@@ -10,7 +10,7 @@ import (
 )
 
 // FuzzServingRuntime passes arbitrary runtimes to the webhook, and to the functions that need only a runtime. It checks that nothing panics,
-// every denial has a message, an update without changes is allowed, and a runtime that is allowed without a warning is valid.
+// every denial has a message, an update without changes is allowed, and a runtime that is created without a warning is valid.
 func FuzzServingRuntime(f *testing.F) {
 	for _, object := range []string{validRuntime, singleModelRuntime, runtimeWithoutMultiModel, kedaRuntime, unknownClassRuntime, tooManyReplicas, negativeReplicas, singleModelTooManyReplicas, reservedContainerName, reservedPortName, terminatingRuntime, invalidQuantity, `{`, `null`, `{"spec":[]}`} {
 		for _, old := range []string{"", validRuntime, kedaRuntime, tooManyReplicas, terminatingRuntime} {

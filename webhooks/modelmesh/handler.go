@@ -147,6 +147,6 @@ func References(rules pkgadmission.Rules, spec *v1alpha1.ServingRuntimeSpec, nam
 		references.AddReferences(adapter.Env, envPath)
 		references.AddContent(pkgadmission.Container, "adapter", adapter.Env, envPath)
 	}
-	references.AddPrivileges(rules.Level, &metav1.ObjectMeta{Labels: spec.Labels, Annotations: spec.Annotations}, pod, path)
+	references.AddPodSecurityViolations(rules.Level, &metav1.ObjectMeta{Labels: spec.Labels, Annotations: spec.Annotations}, pod, path)
 	return references
 }

@@ -99,7 +99,7 @@ func TestHandleAllowsOrDeniesRequests(t *testing.T) {
 	}
 }
 
-// A denial has the field in its details, because clients compare its message.
+// A denial has the field in its details, because messages about autoscaling, which clients compare, do not contain it.
 func TestDenialNamesField(t *testing.T) {
 	response := (&validator{adapters}).Handle(t.Context(), newRequest(kedaRuntime, ""))
 	if response.Result.Message != kedaMessage || response.Result.Reason != "Forbidden" || len(response.Result.Details.Causes) != 1 {

@@ -11,7 +11,7 @@ import (
 	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-// A reference to a ResourceClaim requires permission for the claim, like a reference in a pod.
+// A reference to a ResourceClaim requires permission to create pods.
 func TestResourceClaimsRequirePermission(t *testing.T) {
 	rules := pkgadmission.Rules{Mode: pkgadmission.Enforce, Level: pkgadmission.Baseline, Namespace: "opendatahub"}
 	denyAll := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {

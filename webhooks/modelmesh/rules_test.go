@@ -116,7 +116,7 @@ func TestAllowedAnnotationsAreEffective(t *testing.T) {
 	cases := map[string]struct {
 		annotations map[string]string
 		want        pkgmodelmesh.Autoscale
-		// A denied combination also has an effect: it can be stored while the webhook is unavailable.
+		// denied reports whether the webhook denies the annotations. They have an effect if they are stored while it is unavailable.
 		denied bool
 	}{
 		"no annotations":  {nil, disabled, false},
@@ -139,7 +139,7 @@ func TestAllowedAnnotationsAreEffective(t *testing.T) {
 	}
 }
 
-// [M6] Replica counts that KServe cannot decode are rejected.
+// [M6] Replica counts that KServe cannot decode, and malformed specs, are rejected.
 func TestValidateEncodingRejectsNumbersOutOfRange(t *testing.T) {
 	for n, invalid := range map[int64]bool{-1: true, 0: false, 1: false, 65535: false, 65536: true, 70000: true} {
 		found := validateEncoding("", &v1alpha1.ServingRuntimeSpec{Replicas: &n})

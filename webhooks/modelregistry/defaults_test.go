@@ -53,7 +53,7 @@ func TestDefaultsOfV1beta1(t *testing.T) {
 	}
 }
 
-// [D14] An image with another tag, digest or registry is kept.
+// [D14] An image whose tag, digest or repository differs from the default images is kept.
 func TestPinnedImagesAreKept(t *testing.T) {
 	s := settings(false)
 	s.RESTImages = append(s.RESTImages, "registry.example.com:5000/registry", "example.com/by-digest@sha256:aa")
@@ -124,7 +124,7 @@ func TestDefaultsOfV1alpha1(t *testing.T) {
 	}
 }
 
-// Admission does not set certificate, domain and image of the proxy, which the controller determines.
+// Admission does not set certificate, domain or image of the proxy, or image or resources of the server: the controller determines them.
 func TestRuntimeValuesAreNotStored(t *testing.T) { // [modelregistry-12] [modelregistry-20] [modelregistry-21]
 	for _, test := range []struct{ apiVersion, spec string }{
 		{beta, "{rest: {}, oauthProxy: {}}"},
@@ -183,7 +183,7 @@ func TestDefaultOfTypedRegistries(t *testing.T) {
 	}
 }
 
-// If a v1alpha1 client sends an update without the annotation, no field is lost.
+// If a v1alpha1 client sends an update without the annotation, the hidden fields are restored, except those that are invalid with a host.
 func TestHiddenFieldsAreRestored(t *testing.T) {
 	const postgres = "generateDeployment: true, image: i, resources: {}, serverTLS: Enabled, majorVersion: 16, backup: {schedule: '@daily', keep: 3}"
 	stored := object(t, beta, "{rest: {serviceRoute: disabled}, postgres: {"+postgres+"}, kubeRBACProxy: {port: 9443, serviceRoute: enabled}}")

@@ -12,8 +12,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 )
 
-// FuzzDefaultsAreIdempotent requires that the webhooks do not panic for any JSON, that patches are valid and change only the spec, and that
-// defaults are idempotent.
+// FuzzDefaultsAreIdempotent requires that the webhooks do not panic for any spec, that patches are valid and change only the spec, that
+// defaults are idempotent, and that rejections have a message.
 func FuzzDefaultsAreIdempotent(f *testing.F) {
 	for _, spec := range []string{
 		`{"rest":{},"grpc":{},"istio":{"gateway":{"rest":{"port":1,"tls":{}}}},"mysql":{}}`,
@@ -51,7 +51,7 @@ func registryOf(spec []byte, apiVersion string) (map[string]any, bool) {
 func checkDefaults(t *testing.T, operation admissionv1.Operation, object, old map[string]any) {
 	t.Helper()
 	original := runtime.DeepCopyJSON(object)
-	d, v := &defaulter{source(settings(true))}, &validator{source(settings(true)), registriesByName{}.find}
+	d, v := &defaulter{source(settings(true))}, &validator{source(settings(true)), namespacesByName{}.find}
 	r := request(t, operation, object, old)
 	defaulted := applyPatch(t, r, d.Handle(t.Context(), r))
 	if !reflect.DeepEqual(defaulted["metadata"], original["metadata"]) || defaulted["kind"] != "ModelRegistry" || defaulted["apiVersion"] != original["apiVersion"] {

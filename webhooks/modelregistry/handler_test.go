@@ -60,7 +60,7 @@ func TestNewRegistriesGetTheFinalizer(t *testing.T) {
 	}
 }
 
-// No rule affects the deletion of a registry, D3: neither its namespace, nor a missing database, nor unavailable settings.
+// D3: updates of terminating registries are allowed, even without a database, and while the settings and other registries cannot be read.
 func TestTerminatingObjectsAreAllowed(t *testing.T) {
 	for _, apiVersion := range []string{alpha, beta} {
 		old := object(t, apiVersion, "{rest: {}, grpc: {}}")
@@ -74,16 +74,16 @@ func TestTerminatingObjectsAreAllowed(t *testing.T) {
 			}
 		}
 	}
-	// The deletion timestamp of a new object is ignored, because the user sets it.
+	// The deletion timestamp of a new object is ignored, because a user can set it.
 	forged := object(t, beta, "{rest: {}}")
 	nestedMap(forged, "metadata")["deletionTimestamp"] = "2026-11-21T00:00:00Z"
-	if response := (&validator{source(settings(false)), registriesByName{}.find}).Handle(t.Context(), request(t, admissionv1.Create, forged, nil)); response.Allowed {
+	if response := (&validator{source(settings(false)), namespacesByName{}.find}).Handle(t.Context(), request(t, admissionv1.Create, forged, nil)); response.Allowed {
 		t.Error("a registry without a database was allowed")
 	}
 }
 
 func TestValidatorResponses(t *testing.T) {
-	v := &validator{source(Settings{}), registriesByName{"demo": {"elsewhere"}}.find}
+	v := &validator{source(Settings{}), namespacesByName{"demo": {"elsewhere"}}.find}
 	for name, test := range map[string]struct {
 		object, old map[string]any
 		want        string
@@ -149,6 +149,7 @@ func annotated(t *testing.T, text string) map[string]any {
 	return out
 }
 
+// Objects of other kinds and versions, and objects that cannot be decoded, are rejected with code 400.
 func TestOtherKindsAreErrors(t *testing.T) {
 	valid := object(t, beta, validSpec)
 	for name, test := range map[string]struct{ object, old map[string]any }{
@@ -161,7 +162,7 @@ func TestOtherKindsAreErrors(t *testing.T) {
 			operation = admissionv1.Update
 		}
 		r := request(t, operation, test.object, test.old)
-		for _, handler := range []admission.Handler{&defaulter{source(Settings{})}, &validator{source(Settings{}), registriesByName{}.find}} {
+		for _, handler := range []admission.Handler{&defaulter{source(Settings{})}, &validator{source(Settings{}), namespacesByName{}.find}} {
 			if response := handler.Handle(t.Context(), r); response.Allowed || response.Result.Code != http.StatusBadRequest {
 				t.Errorf("%s: unexpected response: %+v", name, response)
 			}
@@ -172,7 +173,7 @@ func TestOtherKindsAreErrors(t *testing.T) {
 	if response := (&defaulter{source(Settings{})}).Handle(t.Context(), invalidJSON); response.Result.Code != http.StatusBadRequest {
 		t.Errorf("unexpected response: %+v", response)
 	}
-	v := &validator{source(Settings{}), registriesByName{}.find}
+	v := &validator{source(Settings{}), namespacesByName{}.find}
 	invalidType := object(t, beta, "{rest: {port: x}, postgres: {host: h}}")
 	if response := v.Handle(t.Context(), request(t, admissionv1.Create, invalidType, nil)); response.Result.Code != http.StatusBadRequest {
 		t.Errorf("unexpected response: %+v", response)
@@ -185,8 +186,8 @@ func TestOtherKindsAreErrors(t *testing.T) {
 func TestErrorsDenyRequests(t *testing.T) {
 	r := request(t, admissionv1.Create, object(t, beta, validSpec), nil)
 	for name, handler := range map[string]admission.Handler{
-		"defaulter": &defaulter{failingSource}, "validator": &validator{failingSource, registriesByName{}.find}, "other registries": &validator{source(Settings{}), failingFinder},
-		"catalog": &catalogValidator{failingSource, registriesByName{}.find},
+		"defaulter": &defaulter{failingSource}, "validator": &validator{failingSource, namespacesByName{}.find}, "other registries": &validator{source(Settings{}), failingFinder},
+		"catalog": &catalogValidator{failingSource, namespacesByName{}.find},
 	} {
 		if response := handler.Handle(t.Context(), r); response.Allowed || response.Result.Code != http.StatusInternalServerError || !strings.Contains(response.Result.Message, "unavailable") {
 			t.Errorf("%s: unexpected response: %+v", name, response)
@@ -206,13 +207,13 @@ func TestErrorsDenyRequests(t *testing.T) {
 func TestNewCatalogsAreValidated(t *testing.T) {
 	for _, test := range []struct {
 		name, setting, want string
-		others              registriesByName
+		others              namespacesByName
 	}{
-		{"catalog", "", "", registriesByName{}},                                                                                                  // [modelregistry-73]
-		{"catalog", "ns", "", registriesByName{"catalog": {"elsewhere"}}},                                                                        // [modelregistry-73]
+		{"catalog", "", "", namespacesByName{}},                                                                                                  // [modelregistry-73]
+		{"catalog", "ns", "", namespacesByName{"catalog": {"elsewhere"}}},                                                                        // [modelregistry-73]
 		{"other", "", "metadata.name: Invalid value: \"other\": catalog resource name must be 'catalog'", nil},                                   // [modelregistry-72]
 		{"catalog", "registries", "metadata.namespace: Invalid value: \"ns\": namespace must be registries", nil},                                // [modelregistry-74]
-		{"catalog", "", "a cluster has only one Catalog, which exists in namespace elsewhere", registriesByName{"catalog": {"ns", "elsewhere"}}}, // D23
+		{"catalog", "", "a cluster has only one Catalog, which exists in namespace elsewhere", namespacesByName{"catalog": {"ns", "elsewhere"}}}, // D23
 		{"catalog", "", "looking for another Catalog: unavailable", nil},
 	} {
 		others := test.others.find

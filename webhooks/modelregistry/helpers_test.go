@@ -27,7 +27,7 @@ var (
 	beta  = v1beta1.GroupVersion.String()
 )
 
-// settings returns the settings of a cluster with default images.
+// settings returns settings with a default image, for a cluster with or without Routes.
 func settings(openShift bool) Settings {
 	return Settings{HasRoutes: openShift, RESTImages: []string{defaultImage}}
 }
@@ -38,10 +38,10 @@ func source(s Settings) Source {
 
 func failingSource(context.Context) (Settings, error) { return Settings{}, errors.New("unavailable") }
 
-// registriesByName contains the namespaces of existing registries by name.
-type registriesByName map[string][]string
+// namespacesByName contains the namespaces of existing registries or Catalogs by name.
+type namespacesByName map[string][]string
 
-func (r registriesByName) find(_ context.Context, name string) ([]string, error) { return r[name], nil }
+func (r namespacesByName) find(_ context.Context, name string) ([]string, error) { return r[name], nil }
 
 func failingFinder(context.Context, string) ([]string, error) { return nil, errors.New("unavailable") }
 

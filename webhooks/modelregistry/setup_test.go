@@ -43,7 +43,7 @@ var trusted = pkgadmission.Guards{Access: func(context.Context, authenticationv1
 	return true, nil
 }}
 
-// newTestManager returns a manager with registered webhooks, whose cluster contains some objects.
+// newTestManager returns a manager with registered webhooks. Its client and API reader return the objects.
 func newTestManager(t *testing.T, enabled bool, s Settings, objects ...client.Object) *testManager {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -84,7 +84,8 @@ func (m *testManager) admit(t *testing.T, path string, object map[string]any) *a
 	return response.Response
 }
 
-// Registries are looked up in the API server only if the cache contains the name, or if a recent request did, because the cache may lag behind.
+// Registries are looked up in the API server only if the cache or a recent request contains the name: the cache may lack the object of a
+// recent request.
 func TestNewNamesAreLookedUpInTheCache(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := v1beta1.AddToScheme(scheme); err != nil {
@@ -139,7 +140,8 @@ func TestWebhooksAreServed(t *testing.T) {
 	}
 }
 
-// Webhook configurations in a cluster are static, and stored objects remain when a component is disabled.
+// The webhooks of a disabled component allow requests with a warning, and convert objects: webhook configurations are static, and stored
+// objects remain.
 func TestWebhooksOfDisabledComponents(t *testing.T) {
 	mgr := newTestManager(t, false, settings(true))
 	for path, name := range map[string]string{MutatePath: "modelregistry", ValidatePath: "modelregistry", ValidateCatalogPath: "modelcatalog"} {

@@ -111,7 +111,7 @@ func TestValuesThatInjectConfigurationAreRejected(t *testing.T) {
 	}
 }
 
-// [D13] [D20] Each field without effect causes one warning.
+// [D13] [D20] Each field and each change without effect causes one warning.
 func TestWarnings(t *testing.T) {
 	for spec, want := range map[string]string{
 		external: "",

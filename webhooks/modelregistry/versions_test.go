@@ -13,7 +13,7 @@ import (
 	kjson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Every default rule for both versions, on Kubernetes and on OpenShift. Unknown fields are preserved.
+// Defaults of both versions, on Kubernetes and on OpenShift. Unknown fields are preserved.
 func TestDefaultsOfBothVersions(t *testing.T) {
 	const betaProxy, alphaProxy = "kubeRBACProxy: {serviceRoute: enabled}", "oauthProxy: {serviceRoute: enabled}"
 	for name, test := range map[string]struct{ version, spec, kubernetes, openShift string }{
@@ -55,7 +55,7 @@ func TestDefaultsOfBothVersions(t *testing.T) {
 	}
 }
 
-// Every validation rule for both versions. The errors name the path and the problem.
+// Objects of both versions are validated. The errors name the path and the problem.
 func TestRejectionsOfBothVersions(t *testing.T) {
 	const host = "postgres: {host: db, username: u, database: d}"
 	for name, test := range map[string]struct{ version, spec, want string }{
@@ -88,7 +88,7 @@ func TestRejectionsOfBothVersions(t *testing.T) {
 		"list for an object":                                {alpha, "{rest: [], grpc: {}, " + host + "}", "decoding the ModelRegistry"},
 		"list of hosts":                                     {beta, "{rest: {}, postgres: {host: 'a,b', username: u, database: d}}", "spec.postgres.host: Invalid value"},
 	} {
-		v := &validator{source(settings(true)), registriesByName{}.find}
+		v := &validator{source(settings(true)), namespacesByName{}.find}
 		for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update} {
 			old := object(t, test.version, "{rest: {}, grpc: {}, "+host+"}")
 			response := v.Handle(t.Context(), request(t, operation, object(t, test.version, test.spec), old))
@@ -99,9 +99,9 @@ func TestRejectionsOfBothVersions(t *testing.T) {
 	}
 }
 
-// A legacy registry with invalid database names, which the legacy operator ignored, remains editable.
+// A legacy registry with an invalid database or user name, which the legacy operator ignored, remains editable.
 func TestInvalidNamesOfStoredRegistriesAreAllowed(t *testing.T) {
-	v := &validator{source(settings(false)), registriesByName{}.find}
+	v := &validator{source(settings(false)), namespacesByName{}.find}
 	old := object(t, beta, "{rest: {}, postgres: {generateDeployment: true, database: model-registry, username: a@b}}")
 	edited := object(t, beta, "{rest: {port: 8081}, postgres: {generateDeployment: true, database: model-registry, username: a@b}}")
 	if response := v.Handle(t.Context(), request(t, admissionv1.Update, edited, old)); !response.Allowed {
@@ -154,7 +154,7 @@ func decodeObjects(t *testing.T, response *apiextensionsv1.ConversionResponse) [
 	return all
 }
 
-// The response has the version of the review, because CRDs of the legacy operator request v1beta1 first.
+// The response has the apiVersion of the ConversionReview, because CRDs of the legacy operator request v1beta1 reviews first.
 func TestReviewResponsesHaveTheVersionOfTheRequest(t *testing.T) {
 	for _, version := range []string{"apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1"} {
 		body := fmt.Sprintf(`{"apiVersion":%q,"kind":"ConversionReview","request":{"uid":"7","desiredAPIVersion":%q,"objects":[%s]}}`,

@@ -24,14 +24,14 @@ func (discardWriter) WriteHeader(int)     {}
 // maxHeapGrowth returns the maximum live memory in bytes that a function adds. It runs the garbage collector continuously.
 func maxHeapGrowth(run func()) int64 {
 	var stats runtime.MemStats
-	heapInUse := func() int64 {
+	heapAlloc := func() int64 {
 		runtime.GC()
 		runtime.ReadMemStats(&stats)
 		return int64(stats.HeapAlloc)
 	}
-	heapInUse()
-	heapInUse() // empties pools
-	initial, highest := heapInUse(), int64(0)
+	heapAlloc()
+	heapAlloc() // empties pools
+	initial, highest := heapAlloc(), int64(0)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -42,7 +42,7 @@ func maxHeapGrowth(run func()) int64 {
 		case <-done:
 			return highest - initial
 		default:
-			highest = max(highest, heapInUse())
+			highest = max(highest, heapAlloc())
 		}
 	}
 }
@@ -54,15 +54,15 @@ func TestWeightsCoverHandlerMemory(t *testing.T) {
 	settings := func(context.Context) (Settings, error) { return Settings{}, nil }
 	noNamespaces := func(context.Context, string) ([]string, error) { return nil, nil }
 	for name, spec := range map[string]string{
-		"text":                          `{"a":"` + strings.Repeat("x", size) + `"}`,
-		"text to escape":                `{"a":"` + strings.Repeat("<", size) + `"}`,
+		"string":                        `{"a":"` + strings.Repeat("x", size) + `"}`,
+		"string to escape":              `{"a":"` + strings.Repeat("<", size) + `"}`,
 		"numbers":                       repeat("1"),
-		"texts":                         repeat(`"b"`),
+		"strings":                       repeat(`"b"`),
 		"empty objects":                 repeat("{}"),
-		"empty lists":                   repeat("[]"),
-		"lists of lists":                repeat("[[[1]]]"),
+		"empty arrays":                  repeat("[]"),
+		"nested arrays":                 repeat("[[[1]]]"),
 		"objects":                       repeat(`{"":0}`),
-		"variables":                     repeat(`{"name":"a","value":"b"}`),
+		"environment variables":         repeat(`{"name":"a","value":"b"}`),
 		"nested objects":                repeat(strings.Repeat(`{"":`, 60) + "1" + strings.Repeat("}", 60)),
 		"nested objects with long keys": strings.Repeat(`{"`+strings.Repeat("k", size/60)+`":`, 60) + "1" + strings.Repeat("}", 60),
 		"volumes":                       `{"volumes":[` + strings.Repeat(`{"emptyDir":{}},`, size/16) + `{}]}`,

@@ -145,9 +145,9 @@ type CatalogDatabase struct {
 	Connection *DatabaseConnection `json:"connection,omitempty"`
 
 	// serverTLS encrypts the connections to the database that the operator runs. If Enabled, the operator issues a
-	// certificate from its own CA, and the server verifies the certificate. The operator renews it once a year, which
-	// restarts the database and the server. If Disabled, the default, connections are not encrypted. A change restarts the
-	// database and the server.
+	// certificate from its own CA, and the server verifies the certificate. The operator renews it every eight months,
+	// which restarts the database and the server. If Disabled, the default, connections are not encrypted. A change
+	// restarts the database and the server.
 	// +optional
 	ServerTLS server.Switch `json:"serverTLS,omitempty"`
 }

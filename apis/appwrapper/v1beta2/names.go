@@ -32,7 +32,7 @@ const (
 	ConditionPodsReady         = "PodsReady"
 	ConditionUnhealthy         = "Unhealthy"
 	ConditionDeletingResources = "DeletingResources"
-	// ConditionCompleted is a condition of components only: the object has reported its success, so it and its pods can be deleted.
+	// ConditionCompleted is a condition of components only: the object has reported its success. Its deletion is then not a failure.
 	ConditionCompleted = "Completed"
 )
 
@@ -62,7 +62,7 @@ const (
 	ReasonComponentErrored     = "ComponentCreationErrored"
 	ReasonComponentCreated     = "ComponentCreatedSuccessfully"
 	ReasonComponentDeleted     = "ComponentDeleted"
-	ReasonComponentDeletedTypo = "CompononetDeleted" // written by the legacy operator and present in stored objects
+	ReasonComponentDeletedTypo = "CompononetDeleted" // the spelling of the legacy operator, which this operator writes too
 )
 
 // Labels, finalizer and other keys.

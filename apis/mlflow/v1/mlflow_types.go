@@ -148,7 +148,7 @@ type MLflowSpec struct {
 	// storage describes the PersistentVolumeClaim mlflow-pvc, which the operator creates. Defaults to 2Gi, ReadWriteOnce
 	// and the default StorageClass. The volume is mounted at /mlflow into the pods that store data in files or might do
 	// so. A store URI in a Secret counts as a file, because the operator does not read it. Of an existing claim, the
-	// operator changes only resources.requests.storage, which expands the volume if its StorageClass allows expansion. The
+	// operator changes resources.requests.storage, which expands the volume if its StorageClass allows expansion. The
 	// condition StorageInSync reports other differences. To use a volume that an administrator created, set
 	// storageClassName to an empty string together with volumeName or selector.
 	// +optional
@@ -399,7 +399,7 @@ type TLSConfig struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.resourceClaims) || self.resourceClaims.all(c, (has(c.resourceClaimName) && size(c.resourceClaimName) > 0) != (has(c.resourceClaimTemplateName) && size(c.resourceClaimTemplateName) > 0))",message="each artifactsServer.resourceClaims entry must set exactly one non-empty value: resourceClaimName or resourceClaimTemplateName"
 type ArtifactsServerConfig struct {
-	// enabled runs the artifact server. Defaults to false. The tracking server then serves no artifacts, and new
+	// enabled runs the artifact server. Defaults to false. If true, the tracking server serves no artifacts, and new
 	// experiments store artifacts below status.artifactsUrl. Changing this field interrupts uploads and downloads until both
 	// Deployments are rolled out.
 	// +optional
@@ -665,8 +665,8 @@ const (
 // MigrationStatus is a record of the last database migration.
 type MigrationStatus struct {
 	// outcome is Running, RolloutPending, Completed or Failed. RolloutPending means that the database is migrated and the
-	// server is not ready yet; the migration is not repeated if its Job expires or the object is changed in the meantime.
-	// Failed is kept until the version, the image or the stores change, or until a new migration is forced.
+	// server is not ready yet; the migration is not repeated if its Job expires in the meantime. Failed is kept until the
+	// version, the image or the stores change, or until a new migration is forced.
 	// +optional
 	Outcome MigrationOutcome `json:"outcome,omitempty"`
 

@@ -2,7 +2,7 @@
 // clients.
 //
 // It shares with v1beta1 the types that are the same in both versions. Values that only v1beta1 supports are kept in
-// an annotation while an object is read in this version, see package webhooks/modelregistry.
+// an annotation while an object has this version, see package webhooks/modelregistry/conversion.
 //
 // +kubebuilder:object:generate=true
 // +groupName=modelregistry.opendatahub.io

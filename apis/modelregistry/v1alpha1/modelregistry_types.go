@@ -139,8 +139,7 @@ type PostgresConfig struct {
 	// +optional
 	SSLKeySecret *v1beta1.SecretKeyValue `json:"sslKeySecret,omitempty"`
 
-	// sslPasswordSecret has no effect, because the server does not use it. It is accepted for compatibility with older
-	// objects.
+	// sslPasswordSecret is not used by the server. It is accepted for compatibility with older objects.
 	// +optional
 	SSLPasswordSecret *v1beta1.SecretKeyValue `json:"sslPasswordSecret,omitempty"`
 

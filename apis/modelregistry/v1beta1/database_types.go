@@ -127,8 +127,7 @@ type PostgresConfig struct {
 	// +optional
 	SSLKeySecret *SecretKeyValue `json:"sslKeySecret,omitempty"`
 
-	// sslPasswordSecret has no effect, because the server does not use it. It is accepted for compatibility with older
-	// objects.
+	// sslPasswordSecret is not used by the server. It is accepted for compatibility with older objects.
 	// +optional
 	SSLPasswordSecret *SecretKeyValue `json:"sslPasswordSecret,omitempty"`
 
@@ -161,8 +160,8 @@ type PostgresConfig struct {
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
 	// serverTLS encrypts the connections to a generated database. If Enabled, the operator issues a certificate from its
-	// own CA, and every client verifies the certificate. The operator renews it once a year, which restarts the database.
-	// If Disabled, the default, connections are not encrypted. A change restarts the database and the server.
+	// own CA, and every client verifies the certificate. The operator renews it every eight months, which restarts the
+	// database. If Disabled, the default, connections are not encrypted. A change restarts the database and the server.
 	// +optional
 	ServerTLS server.Switch `json:"serverTLS,omitempty"`
 

@@ -92,7 +92,7 @@ type Distribution struct {
 	Version string `json:"version,omitempty"`
 }
 
-// Status is the status that the resources of this group have in common.
+// Status contains the fields of the status of an MLflowOperator. An AIHub has its own [AIHubStatus].
 type Status struct {
 	// phase is Ready if the condition Ready is True, and Progressing otherwise.
 	// +optional

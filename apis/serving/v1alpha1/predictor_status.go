@@ -100,7 +100,8 @@ type FailureReason string
 const (
 	// ModelLoadFailed means that a runtime could not load the model.
 	ModelLoadFailed FailureReason = "ModelLoadFailed"
-	// RuntimeUnhealthy means that no pod of a suitable runtime is ready, or that ModelMesh does not answer in the namespace.
+	// RuntimeUnhealthy means that no pod of a suitable runtime is ready, or that ModelMesh is not enabled or does not answer in the
+	// namespace.
 	RuntimeUnhealthy FailureReason = "RuntimeUnhealthy"
 	// NoSupportingRuntime means that no runtime supports the format or the protocol of the model.
 	NoSupportingRuntime FailureReason = "NoSupportingRuntime"

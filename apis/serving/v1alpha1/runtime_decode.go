@@ -20,8 +20,8 @@ type object struct {
 	Spec            json.RawMessage `json:"spec,omitempty"`
 }
 
-// UnmarshalJSON decodes the valid fields of the spec, and records invalid and unknown fields in Malformed and Ignored: an error would
-// fail the list of all runtimes.
+// UnmarshalJSON decodes the valid fields of the spec, and records the first invalid field in Malformed and unknown fields in Ignored: an
+// error would fail the list of all runtimes.
 func (r *ServingRuntime) UnmarshalJSON(data []byte) error {
 	var o object
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &o); err != nil {

@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ObjectMeta is metav1.ObjectMeta. Views of kinds of KServe embed it under this name, because controller-gen then generates no CRDs for them.
+// ObjectMeta is metav1.ObjectMeta. The views of runtimes embed it under this name, because controller-gen then generates no CRDs for them.
 type ObjectMeta = metav1.ObjectMeta
 
 // ServingRuntime is a partial view of KServe's ServingRuntime, a template for pods that serve the models of its namespace.

@@ -64,7 +64,7 @@ func TestCheck(t *testing.T) {
 		{"pod sets cannot be inferred", `{apiVersion: ray.io/v1, kind: RayJob, spec: {clusterSelector: {a: b}}}`, "[]", 0, []string{
 			"c.template: error inferring PodSets: spec.clusterSelector selects an existing Ray cluster, whose pods are not in the AppWrapper: " +
 				"set spec.rayClusterSpec instead, or create the object outside of an AppWrapper"}},
-		// With any declaration, the requested quota would contain no GPU.
+		// A TrainJob is rejected even with declared pod sets, because the requested quota would contain no GPU.
 		{"TrainJob", trainJob, "[]", 0, []string{"c.template: error inferring PodSets: " + errTrainJob.Error()}},
 		{"TrainJob with a declaration", trainJob, "[{path: 'template.spec.podTemplateOverrides[0]', replicas: 4}]", 1, []string{
 			"c.template: error inferring PodSets: " + errTrainJob.Error()}},
@@ -94,7 +94,7 @@ func TestCheck(t *testing.T) {
 				t.Errorf("got\n%q\nwant\n%q", got, test.want)
 			}
 			if !known {
-				t.Error("got an unknown number of pod sets without an error of the template")
+				t.Error("got known false without an error for c.template")
 			}
 		})
 	}

@@ -121,8 +121,8 @@ func Total(sets []awv1beta2.AppWrapperPodSet) int32 {
 	return int32(min(sum, math.MaxInt32))
 }
 
-// MinReady returns the number of pods that make the object ready. It is below Total if pods are created later, such as for a RayCronJob, or
-// if a Ray worker group is autoscaled, is suspended or leaves replicas unset: it may then have fewer pods than are queued.
+// MinReady returns the number of pods that make the object ready. It may be below Total if pods are created later, such as for a
+// RayCronJob, or if a Ray worker group is autoscaled, is suspended or leaves replicas unset: it may then have fewer pods than are queued.
 func MinReady(u *unstructured.Unstructured, sets []awv1beta2.AppWrapperPodSet) int32 {
 	minReady := map[string]int32{}
 	// Unlike Infer, the rule alone does not decode the templates in every reconcile.

@@ -57,7 +57,7 @@ func QuotaErrors(u *unstructured.Unstructured, path *field.Path) field.ErrorList
 }
 
 // replicasErrors returns errors for worker groups whose replicas are outside of their bounds: KubeRay creates minReplicas or maxReplicas
-// instead, but the quota, as that of Kueue for a RayCluster, is that of replicas.
+// instead, but the quota is requested for replicas, as Kueue does for a RayCluster.
 func replicasErrors(cluster map[string]any, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	n := &numberReader{} // podset.Check reports its error
@@ -76,7 +76,7 @@ func replicasErrors(cluster map[string]any, path *field.Path) field.ErrorList {
 const neverResumed = "must not be true: a suspended component is never resumed: remove the field, and use spec.suspend of the AppWrapper"
 
 // minTTLSeconds is the minimum ttlSecondsAfterFinished of a component: the operator must be able to read the outcome after a restart. The
-// AppWrapper deletes the component itself.
+// AppWrapper controller deletes the component.
 const minTTLSeconds = 3600
 
 // ttlFields are the fields that limit how long a finished object exists, by kind.

@@ -32,7 +32,8 @@ func TestQuotaErrors(t *testing.T) {
 			[]string{"spec.jobTemplate.shutdownAfterJobFinishes", "spec.jobTemplate.suspend", "spec.suspend", "spec.jobTemplate.rayClusterSpec.enableInTreeAutoscaling", "spec.jobTemplate.rayClusterSpec.suspend"}},
 		"RayCluster with replicas below minReplicas":   {rayClusterText(`{replicas: 1, minReplicas: 50, maxReplicas: 50}`), []string{"spec.workerGroupSpecs[0].replicas"}},
 		"RayCluster with replicas above maxReplicas":   {rayClusterText(`{replicas: 1}, {replicas: 4, maxReplicas: 2}`), []string{"spec.workerGroupSpecs[1].replicas"}},
-		"RayCluster with replicas within their bounds": {rayClusterText(`{replicas: 2, minReplicas: 2, maxReplicas: 2}, {minReplicas: 1}, {maxReplicas: 0}`), nil},
+		"RayCluster with replicas within their bounds": {rayClusterText(`{replicas: 2, minReplicas: 2, maxReplicas: 2}, {minReplicas: 1}`), nil},
+		"RayCluster without replicas, maxReplicas 0":   {rayClusterText(`{maxReplicas: 0}`), nil}, // KubeRay creates no pods
 		"RayCluster without replicas, minReplicas 2":   {rayClusterText(`{minReplicas: 2}`), []string{"spec.workerGroupSpecs[0].replicas"}},
 		"RayCluster with invalid replicas":             {rayClusterText(`{replicas: "2", minReplicas: 1}`), nil}, // Check reports them
 		"RayCronJob with replicas below minReplicas": {`{apiVersion: ray.io/v1, kind: RayCronJob, spec: {jobTemplate: {shutdownAfterJobFinishes: true, rayClusterSpec: {workerGroupSpecs: [{replicas: 1, minReplicas: 2}]}}}}`,

@@ -1,7 +1,7 @@
 // Package health evaluates the status of objects of any kind, for people who inspect a cluster.
 //
-// It uses the rules of kstatus and the ready condition, and special rules for some kinds. It does not read from the cluster. Unexpected or
-// unknown parts of a status are ignored.
+// It uses the rules of kstatus and the ready condition, and special rules for some kinds. It does not read from the cluster. Unknown
+// fields of a status are ignored. The state is Unknown if kstatus cannot parse the status.
 package health
 
 import (
@@ -26,7 +26,7 @@ type State string
 const (
 	// Healthy means that the object works, or that it exists and has no status.
 	Healthy State = "Healthy"
-	// Idle means that the object is not in use without having a problem: it is suspended, disabled, scaled to zero or queued.
+	// Idle means that the object is not in use, which is no problem: for example, it is suspended, disabled, scaled to zero or queued.
 	Idle State = "Idle"
 	// Deleting means that the object has a deletionTimestamp.
 	Deleting State = "Deleting"

@@ -247,7 +247,7 @@ status:
 			want: Verdict{State: Deleting, Reason: "Terminating", Since: atHour(8), Message: "it is being deleted and waits for example.com/one, example.com/two"},
 		},
 		{
-			name: "blocked by a condition, while paused",
+			name: "not ready, while paused",
 			object: `
 apiVersion: example.com/v1
 kind: Thing

@@ -80,7 +80,7 @@ func inferenceService(u *unstructured.Unstructured) Verdict {
 	return verdict
 }
 
-// servingRuntime evaluates the spec, because the kind has no status. The Deployments have the status of the pods.
+// servingRuntime evaluates the spec, because the kind has no status. The Deployments report the state of the pods.
 func servingRuntime(u *unstructured.Unstructured) Verdict {
 	multiModel, _ := nested.At(u.Object, "spec", "multiModel").(bool)
 	disabled, _ := nested.At(u.Object, "spec", "disabled").(bool)
@@ -132,7 +132,7 @@ func deployment(u *unstructured.Unstructured) Verdict {
 	return verdict
 }
 
-// pod evaluates the problems of containers, which kstatus ignores.
+// pod evaluates the problems of containers, most of which kstatus ignores.
 func pod(u *unstructured.Unstructured) Verdict {
 	p := nested.Decode[corev1.Pod](u.Object)
 	scheduled := statusOf(u).condition(string(corev1.PodScheduled))

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// healthCase is an object with its expected health. message is a substring of the expected message.
+// healthCase is an object with its expected health. message is expected to be a substring of the message.
 type healthCase struct {
 	object  string
 	state   State
@@ -152,7 +152,7 @@ func otherKinds() map[string]healthCase {
 		"Workload without quota":                  {`{apiVersion: kueue.x-k8s.io/v1beta2, kind: Workload, metadata: {name: a}, status: {conditions: [{type: QuotaReserved, status: "False", reason: Pending, message: no quota}]}}`, Idle, "Pending", "no quota"},
 		"accepted HTTPRoute":                      {httpRoute(`{conditions: [{type: Accepted, status: "True"}]}`), Healthy, "", ""},
 		"rejected HTTPRoute":                      {httpRoute(`{conditions: [{type: Accepted, status: "False", reason: NotAllowed, message: denied}]}`), Failed, "NotAllowed", "denied"},
-		"HTTPRoute without a Gateway":             {httpRoute(``), Idle, "", "router or gateway to accept it"},
+		"HTTPRoute without status.parents":        {httpRoute(``), Idle, "", "router or gateway to accept it"},
 		"admitted Route":                          {`{apiVersion: route.openshift.io/v1, kind: Route, metadata: {name: a}, spec: {host: x}, status: {ingress: [{conditions: [{type: Admitted, status: "True"}]}]}}`, Healthy, "", "x"},
 		"HorizontalPodAutoscaler without metrics": {autoscaler("FailedGetResourceMetric"), Failed, "FailedGetResourceMetric", "denied"},
 		"disabled HorizontalPodAutoscaler":        {autoscaler("ScalingDisabled"), Idle, "ScalingDisabled", "denied"},

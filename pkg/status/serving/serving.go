@@ -1,4 +1,4 @@
-// Package serving evaluates whether a Deployment serves its Service.
+// Package serving evaluates whether a server is available: its Deployment, and the endpoints of its Service.
 package serving
 
 import (
@@ -20,7 +20,7 @@ import (
 const (
 	ReasonAvailable   = "DeploymentAvailable"
 	ReasonUnavailable = "DeploymentUnavailable"
-	// ReasonStarting means that the server is starting, without a known problem.
+	// ReasonStarting means that the server is starting, without a known failure.
 	ReasonStarting = "DeploymentStarting"
 	ReasonCooldown = "DeploymentCooldown"
 )
@@ -36,9 +36,9 @@ const (
 type State struct {
 	Status          metav1.ConditionStatus
 	Reason, Message string
-	// Retry is the time until the next check; zero if an event triggers it.
+	// Retry is the remaining time of the Cooldown; zero for other reasons.
 	Retry time.Duration
-	// CheckPods is true if the pods may provide details: all pods, or only the pods of the current spec while the Deployment serves.
+	// CheckPods is true if the pods may provide details: the Deployment is unavailable, or serves with a problem or unavailable replicas.
 	CheckPods bool
 }
 
@@ -124,8 +124,8 @@ func hasReadyEndpoint(endpointSlices []discoveryv1.EndpointSlice) bool {
 	})
 }
 
-// Endpoints lists the EndpointSlices of a Service. EndpointSlices copy labels of the Service with a delay, so those that the cache lacks
-// are read from the API server.
+// Endpoints lists the EndpointSlices of a Service. EndpointSlices copy labels of the Service with a delay, so they are read from
+// the API server if the cache has none.
 func Endpoints(ctx context.Context, cached, live client.Reader, namespace, service string) ([]discoveryv1.EndpointSlice, error) {
 	list := &discoveryv1.EndpointSliceList{}
 	for _, reader := range []client.Reader{cached, live} {

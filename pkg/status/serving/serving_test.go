@@ -47,7 +47,7 @@ func evaluateWithHistory(t *testing.T, d *appsv1.Deployment, wasAvailable bool, 
 	return s
 }
 
-// Evaluate returns the condition Available for each state of a server that starts or is rolled out.
+// Evaluate returns the state of the condition Available for a server that was not available before.
 func TestEvaluate(t *testing.T) {
 	ready := endpoints(new(true), "10.0.0.1")
 	unavailable := &appsv1.Deployment{}
@@ -87,7 +87,7 @@ func TestEvaluate(t *testing.T) {
 		})
 	}
 	if s := evaluateDeployment(t, availableDeployment(-time.Hour), ready); s.Retry > Cooldown {
-		t.Errorf("available in the future: got Retry %s, want at most %s", s.Retry, Cooldown)
+		t.Errorf("available since a future time: got Retry %s, want at most %s", s.Retry, Cooldown)
 	}
 }
 

@@ -52,7 +52,7 @@ func run(args []string) error {
 	if len(names) != len(validation.AllValidators) {
 		return fmt.Errorf("there are %d validators and %d names", len(validation.AllValidators), len(names))
 	}
-	// The validator of architectures runs docker from the PATH.
+	// Without the key container-tools, the validator of architectures runs docker from the PATH.
 	objects := []any{bundle, bundle.CSV, map[string]string{"k8s-version": args[1]}}
 	for _, crd := range bundle.V1CRDs {
 		objects = append(objects, crd)

@@ -22,14 +22,14 @@ import (
 const clusterRuntimes = "clusterservingruntimes.serving.kserve.io"
 
 // Definitions returns the CRDs of KServe without conversion, and without ClusterServingRuntime if the manager serves a single namespace.
-func Definitions(ctx context.Context, namespaced bool) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+func Definitions(ctx context.Context, singleNamespace bool) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	all, err := cluster.ReadSet(ctx, cluster.KServe)
 	if err != nil {
 		return nil, err
 	}
 	var selected []*apiextensionsv1.CustomResourceDefinition
 	for _, crd := range all {
-		if !namespaced || crd.Name != clusterRuntimes {
+		if !singleNamespace || crd.Name != clusterRuntimes {
 			selected = append(selected, crd)
 		}
 	}

@@ -56,10 +56,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 			bind(ctx, namespace, editorOf(role), role)
 		}
 		bind(ctx, namespace, rayUser, editorRole(ctx, "ray.io", "rayclusters"))
-		bind(ctx, namespace, catalogEditor, editorRole(ctx, "aihub.opendatahub.io", "catalogs"))
-		for _, role := range []string{
-			"edit", "modelregistry-editor-role", "modelmesh-servingruntime-editor-role", editorRole(ctx, "aihub.opendatahub.io", "catalogs"),
-		} {
+		bind(ctx, namespace, catalogEditor, "modelcatalog-editor-role")
+		for _, role := range []string{"edit", "modelregistry-editor-role", "modelmesh-servingruntime-editor-role", "modelcatalog-editor-role"} {
 			bind(ctx, namespace, developer, role)
 		}
 	}

@@ -38,7 +38,7 @@ func deleteAuthCRD(ctx context.Context) (restoreCRD func(context.Context)) {
 }
 
 var _ = Describe("Namespace RBAC", func() {
-	It("waits for the API of Auth without a request, starts after it appears, and revokes access when it is removed [mlflow-4] [mlflow-70]", func(ctx SpecContext) {
+	It("is idle until the CRD of Auth is installed, then creates the RoleBindings, and deletes them when the CRD is removed [mlflow-4] [mlflow-70]", func(ctx SpecContext) {
 		restoreCRD := deleteAuthCRD(ctx)
 		pid := manager.Process.PID
 		namespace := createTeamNamespace(ctx, "mlflow")

@@ -22,7 +22,7 @@ import (
 // workload is a sample whose pods are prevented from running, in a generated namespace or the given one.
 type workload struct {
 	name, file, change, namespace string
-	// reporter is the kind of another object that reports the cause in its status, for workloads without a status.
+	// reporter is the file of another object that reports the cause in its status, for workloads without a status.
 	reporter string
 	labels   map[string]string
 	// image and storageClass set an image that cannot be pulled and a missing StorageClass, for kinds with such fields.
@@ -39,7 +39,7 @@ var podWorkloads = []workload{
 	// The next MLflow would adopt a retained PersistentVolumeClaim.
 	{name: "an MLflow", file: "mlflow.yaml", namespace: operatorNamespace, change: `spec: {storageRetentionPolicy: Delete}`,
 		image: `spec: {image: {image: "` + badImage + `"}}`, storageClass: `spec: {storage: {storageClassName: none}}`},
-	{name: "a model", file: "modelmesh_runtime_custom.yaml", reporter: "Predictor", labels: map[string]string{"modelmesh-enabled": "true"},
+	{name: "a model", file: "modelmesh_runtime_custom.yaml", reporter: "modelmesh_predictor.yaml", labels: map[string]string{"modelmesh-enabled": "true"},
 		image: `spec: {containers: [{name: modelserver, image: "` + badImage + `", resources: {limits: {cpu: 1, memory: 1Gi}}}]}`},
 	{name: "a Deployment in an AppWrapper", file: "appwrapper_deployment.yaml", change: `metadata: {labels: null}`},
 	{name: "a Job in an AppWrapper", file: "appwrapper_job.yaml", change: `metadata: {labels: null}`},
@@ -121,7 +121,7 @@ var _ = Describe("The status of a custom resource whose pods do not run", Serial
 				}
 				object := e.create(ctx)
 				if w.reporter != "" {
-					object = example{file: "modelmesh_predictor.yaml", namespace: e.namespace, change: `spec: {modelType: {name: ml-type1, version: "1"}}`}.create(ctx)
+					object = example{file: w.reporter, namespace: e.namespace, change: `spec: {modelType: {name: ml-type1, version: "1"}}`}.create(ctx)
 				}
 				want := documentedMessages()[cause]
 				Expect(want).NotTo(BeEmpty(), "docs/troubleshooting.md has no row %q", cause)

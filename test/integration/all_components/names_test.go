@@ -68,14 +68,11 @@ var _ = Describe("Resources with colliding names", func() {
 		uids := []string{string(binding.GetUID()), string(server.GetUID())}
 
 		for _, ns := range []string{catalog.GetNamespace(), env.Namespace(ctx, "tenant")} {
-			var created []*unstructured.Unstructured
-			for _, registry := range []string{"model", "model-catalog"} {
-				if object := components[0].object(ns, registry); createIfAdmitted(ctx, object) {
-					created = append(created, object)
-				}
-			}
+			registry := components[0].object(ns, "model")
+			Expect(env.Admin.Create(ctx, registry)).To(Succeed())
+			Expect(createIfAdmitted(ctx, components[0].object(ns, "model-catalog"))).To(BeFalse(), "the name is reserved")
 			env.WaitIdle(manager.User, idlePeriod, waitTimeout)
-			deleteAndWait(ctx, created)
+			deleteAndWait(ctx, []*unstructured.Unstructured{registry})
 		}
 		env.Get(ctx, binding)
 		env.Get(ctx, server)

@@ -2,6 +2,7 @@ package appwrapper_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -114,22 +115,25 @@ var _ = Describe("A workload that fails", func() {
 		Expect(set.Status.LastFailure.Message).To(ContainSubstring("JobSet set (FailedJobs: jobset failed)"))
 	}, SpecTimeout(specTimeout))
 
-	It("does not fail because of a stale cache, and waits for the objects of an earlier AppWrapper with its name [D7] [D9] [appwrapper-56]", func(ctx SpecContext) {
+	It("waits for the objects of an earlier AppWrapper with its name, and fails for an object that it does not own [D9] [appwrapper-56]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "again")
 		first := create(ctx, wrap(ns, "same", []string{deployment("web", 2)}))
 		waitForPhase(ctx, first, awv1beta2.PhaseRunning, hasConditions(first, "PodsReady=True"))
-		By("deleting the AppWrapper and creating it again while its objects exist")
-		blocked := &corev1.Pod{ObjectMeta: podsOf(ctx, first)[0].ObjectMeta}
-		env.Patch(ctx, blocked, map[string]any{"metadata": map[string]any{"finalizers": []string{"test.example.com/hold"}}})
+		By("deleting the AppWrapper and creating it again while its object exists")
+		held := object("apps/v1", "Deployment", ns, "web")
+		env.Patch(ctx, held, map[string]any{"metadata": map[string]any{"finalizers": []string{"test.example.com/hold"}}})
 		env.Patch(ctx, first, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 		Expect(env.Admin.Delete(ctx, first, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 		env.WaitDeleted(ctx, first)
 		second := create(ctx, wrap(ns, "same", []string{deployment("web", 2)}))
+		waitForPhase(ctx, second, awv1beta2.PhaseResuming, func(g Gomega) {
+			g.Expect(fmt.Sprint(second.Status.ComponentStatus)).To(ContainSubstring("waiting until it is deleted"))
+		})
+		env.Patch(ctx, held, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 		waitForPhase(ctx, second, awv1beta2.PhaseRunning, hasConditions(second, "PodsReady=True"))
 		Expect(second.Status.Retries).To(BeZero())
-		env.Patch(ctx, blocked, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 
-		By("failing for an existing object that the AppWrapper does not own")
+		By("creating an AppWrapper whose object exists and has no owner")
 		Expect(env.Admin.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "existing"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: runningImage}}}})).To(Succeed())
 		third := create(ctx, wrap(ns, "conflicting", []string{pod("existing", runningImage)}))
 		waitForPhase(ctx, third, awv1beta2.PhaseFailed, hasConditions(third, "Unhealthy=True/CreateFailed", "ResourcesDeployed=False"))

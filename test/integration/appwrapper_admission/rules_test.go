@@ -202,7 +202,6 @@ var _ = Describe("An existing AppWrapper", func() {
 	It("accepts podSetInfos and annotations [appwrapper-31]", func(ctx SpecContext) {
 		aw := expectAdmitted(ctx, wrapper(namespace, component(pod)))
 		Expect(update(ctx, env.Admin, aw, func(aw *v1beta2.AppWrapper) {
-			aw.Spec.Suspend = true
 			aw.Spec.Components[0].PodSetInfos = []v1beta2.AppWrapperPodSetInfo{{Labels: map[string]string{"a": "b"}}}
 		})).To(Succeed())
 		env.SetAnnotation(ctx, aw, v1beta2.AnnotationRetryLimit, "1")

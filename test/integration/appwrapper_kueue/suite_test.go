@@ -25,6 +25,9 @@ const (
 	stableDuration = 10 * time.Second
 	// podsReadyTimeout is the time after which Kueue evicts a workload with pods that are not ready.
 	podsReadyTimeout = time.Minute
+	// evictionBackoffSeconds is the time in which Kueue does not admit an evicted workload again. In the meantime it admits others, which it
+	// considers only some time after the quota is free.
+	evictionBackoffSeconds = 10
 
 	defaultQueue = "team-default"
 )
@@ -56,7 +59,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
 	kueue, err = peers.StartKueue(ctx, env.Instance, GinkgoWriter, map[string]any{
 		"waitForPodsReady": map[string]any{
-			"timeout": podsReadyTimeout.String(), "blockAdmission": false, "requeuingStrategy": map[string]any{"backoffBaseSeconds": 1, "backoffLimitCount": 5},
+			"timeout": podsReadyTimeout.String(), "blockAdmission": false, "requeuingStrategy": map[string]any{"backoffBaseSeconds": evictionBackoffSeconds, "backoffLimitCount": 5},
 		},
 		// The shipped frameworks whose APIs are served here: MultiKueue connects only to a cluster that serves all of them.
 		"integrations": map[string]any{"frameworks": []string{

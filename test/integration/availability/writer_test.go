@@ -48,7 +48,7 @@ type writer struct {
 	written map[string]int
 	failed  []failedWrite
 	start   time.Time
-	// stop ends the writes.
+	// stop ends the writes. Call it while the pods are running, because later writes fail.
 	stop func()
 }
 
@@ -84,7 +84,8 @@ func startWriter(ctx context.Context) *writer {
 	return writeAll(writes)
 }
 
-// writeAll calls each function writesPerSecond times a second until stop is called; the context of a setup node would end earlier.
+// writeAll calls each function writesPerSecond times a second until stop is called. It does not use the context of the caller, which ends
+// with the setup node.
 func writeAll(writes map[string]func(n int) error) *writer {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -150,7 +151,7 @@ func (w *writer) failures(since time.Time) []string {
 	return texts
 }
 
-// report adds the number of writes and failures to the report of the spec. Call stop first, while the pods are running.
+// report adds the number of writes and failures to the report of the spec. Call stop first.
 func (w *writer) report() {
 	counts, total := w.counts(), 0
 	for _, count := range counts {

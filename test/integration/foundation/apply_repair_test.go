@@ -25,7 +25,7 @@ import (
 
 var secretKind = corev1.SchemeGroupVersion.WithKind("Secret")
 
-// exclusiveDeployment returns a Deployment with fields that exclude fields of another field manager.
+// exclusiveDeployment returns a Deployment with fields that are mutually exclusive with others, such as valueFrom with value.
 func exclusiveDeployment(namespace string) apply.Object {
 	app := map[string]string{"app": "sensitive"}
 	key := corev1ac.EnvVarSource().WithSecretKeyRef(corev1ac.SecretKeySelector().WithName("keys").WithKey("key"))
@@ -40,8 +40,8 @@ func exclusiveDeployment(namespace string) apply.Object {
 			WithVolumes(corev1ac.Volume().WithName("keys").WithSecret(corev1ac.SecretVolumeSource().WithSecretName("keys"))))))}
 }
 
-var _ = Describe("The applier, if a field of another client excludes a managed field,", func() {
-	DescribeTable("repairs a Deployment in one reconcile, and then sends no write", func(ctx context.Context, patch string) {
+var _ = Describe("The applier, if the API server rejects an apply,", func() {
+	DescribeTable("repairs mutually exclusive fields of a Deployment in one reconcile, and then sends no write", func(ctx context.Context, patch string) {
 		testEnv := newApplyEnv(ctx)
 		desired := desiredOf(exclusiveDeployment(testEnv.namespace))
 		testEnv.expectRequests(ctx, desired, 0, 1)
@@ -117,7 +117,7 @@ var _ = Describe("The applier, if a field of another client excludes a managed f
 		Expect(testEnv.live(ctx, configMapKind, "settings").Object["data"]).To(HaveKeyWithValue("key", "ours"))
 	})
 
-	It("never recreates objects that hold data, and reports the difference", func(ctx context.Context) {
+	It("never recreates objects with NeverDelete, and reports the immutable field", func(ctx context.Context) {
 		testEnv := newApplyEnv(ctx)
 		password := apply.Object{Config: corev1ac.Secret("password", testEnv.namespace).WithData(map[string][]byte{"key": []byte("1")}), NeverDelete: true}
 		testEnv.expectRequests(ctx, desiredOf(password), 0, 1)

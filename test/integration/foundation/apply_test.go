@@ -175,13 +175,13 @@ var _ = Describe("The applier", func() {
 		Expect(testEnv.live(ctx, configMapKind, "held").GetUID()).NotTo(Equal(terminating.GetUID()))
 	})
 
-	It("returns the error of an immutable field, and applies the objects of the earlier stages", func(ctx context.Context) {
+	It("returns the error of an immutable field, and applies the other objects of its stage and of the earlier ones", func(ctx context.Context) {
 		testEnv := newApplyEnv(ctx)
 		testEnv.expectRequests(ctx, desiredOf(apply.Object{Config: deployment(testEnv.namespace)}), 0, 1)
 		changed := deployment(testEnv.namespace)
 		changed.Spec.Selector.WithMatchLabels(map[string]string{"more": "1"})
 		changed.Spec.Template.WithLabels(map[string]string{"more": "1"})
-		desired := apply.Desired{{Config: changed}, {Config: configMap(testEnv.namespace, "rest")}}
+		desired := apply.Desired{{Config: changed}, {Config: deployment(testEnv.namespace).WithName("rest")}, {Config: configMap(testEnv.namespace, "rest")}}
 		var err error
 		Eventually(func() error {
 			_, _, err = testEnv.apply(ctx, desired)
@@ -190,6 +190,7 @@ var _ = Describe("The applier", func() {
 		applyErr, ok := errors.AsType[*apply.Error](err)
 		Expect(ok).To(BeTrue())
 		Expect(applyErr.Kind).To(Equal("Deployment"))
+		testEnv.live(ctx, deploymentKind, "rest")
 		testEnv.live(ctx, configMapKind, "rest")
 	})
 })

@@ -29,7 +29,7 @@ const (
 	idlePeriod        = 5 * time.Second // time for which an idle manager must send no write and no live read
 )
 
-// onlyMLflow contains the flags that disable all components but mlflow, and TLS for metrics.
+// onlyMLflow contains the flags that disable TLS for metrics and all components except mlflow.
 var onlyMLflow = []string{
 	"--metrics-secure=false", "--enable-appwrapper=false", "--enable-modelcatalog=false", "--enable-modelmesh=false", "--enable-modelregistry=false",
 	"--enable-raycluster=false",

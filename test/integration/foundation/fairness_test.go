@@ -57,7 +57,7 @@ var _ = Describe("A namespace with 300 registries whose writes block or fail", f
 
 	It("leaves a worker for other namespaces", func(ctx SpecContext) {
 		install(ctx)
-		crasher := env.StartCrasher(ctx, startRegistries(ctx, "manager", installation.WebhookPort), specTimeout)
+		crasher := env.StartCrasher(ctx, startRegistryManager(ctx, "manager", installation.WebhookPort), specTimeout)
 		released, release := context.WithCancel(ctx)
 		s := &blockedNamespace{namespace: env.Namespace(ctx, "many"), released: released, attempted: map[string]bool{}}
 		crasher.Inject(s.fault)

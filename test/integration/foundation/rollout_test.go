@@ -36,10 +36,10 @@ func startEndpoint(ctx context.Context, name string) endpoint {
 	GinkgoHelper()
 	ports, err := env.Instance.ReservePorts(ctx, 1)
 	Expect(err).NotTo(HaveOccurred())
-	return endpoint{port: ports[0], Manager: startRegistries(ctx, name, ports[0], electionFlags(leaseDuration)...)}
+	return endpoint{port: ports[0], Manager: startRegistryManager(ctx, name, ports[0], electionFlags(leaseDuration)...)}
 }
 
-func startRegistries(ctx context.Context, name string, port int, args ...string) *framework.Manager {
+func startRegistryManager(ctx context.Context, name string, port int, args ...string) *framework.Manager {
 	GinkgoHelper()
 	return startManager(ctx, framework.ManagerOptions{
 		Name: name, WebhookPort: port, Args: append(args, "--enable-modelregistry"),

@@ -20,13 +20,13 @@ type publishedServer struct {
 	object, route, policy *unstructured.Unstructured
 }
 
-// expectReport waits for a Warning Event with the text if the kind reports by Event, otherwise for the condition RouteAccepted with the
-// status, reason and text.
+// expectReport waits for a Warning Event with the reason as its action and with the text if the kind reports by Event, otherwise for the
+// condition RouteAccepted with the status, reason and text.
 func (o publishedServer) expectReport(ctx context.Context, status, reason, text string) {
 	GinkgoHelper()
 	if o.reason != "" {
-		Eventually(func() []string { return warningMessages(ctx, o.object, o.reason) }).WithContext(ctx).WithTimeout(waitTimeout).
-			Should(ContainElement(ContainSubstring(text)), o.object.GetKind())
+		Eventually(func() []string { return warnings(ctx, o.object, o.reason) }).WithContext(ctx).WithTimeout(waitTimeout).
+			Should(ContainElement(And(HavePrefix(reason+" "), ContainSubstring(text))), o.object.GetKind())
 		return
 	}
 	Eventually(func(g Gomega) {

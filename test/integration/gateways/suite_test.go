@@ -94,18 +94,18 @@ func publishedKinds() []publishedKind {
 	}
 }
 
-// warningMessages returns the messages of the Warning Events about an object with a reason.
-func warningMessages(ctx context.Context, object client.Object, reason string) []string {
+// warnings returns the Warning Events about an object with a reason, as "action message".
+func warnings(ctx context.Context, object client.Object, reason string) []string {
 	GinkgoHelper()
 	list := &corev1.EventList{}
 	Expect(env.Admin.List(ctx, list, client.InNamespace(object.GetNamespace()))).To(Succeed())
-	var messages []string
+	var texts []string
 	for _, e := range list.Items {
 		if e.InvolvedObject.UID == object.GetUID() && e.Reason == reason && e.Type == corev1.EventTypeWarning {
-			messages = append(messages, e.Message)
+			texts = append(texts, e.Action+" "+e.Message)
 		}
 	}
-	return messages
+	return texts
 }
 
 // routeAccepted returns the condition RouteAccepted as "status reason message", "" if the condition is absent.

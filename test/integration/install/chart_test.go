@@ -26,7 +26,7 @@ func releaseChart(ctx SpecContext) string {
 
 var _ = Describe("the chart of a release", func() {
 	// [C-16] CRDs may exist: they remain when a Helm release is uninstalled, and the manifests and the legacy operators install them too.
-	It("takes ownership of existing CRDs only with the flag of docs/install.md", func(ctx SpecContext) {
+	It("takes ownership of existing CRDs only with --take-ownership", func(ctx SpecContext) {
 		const namespace = "platform-helm"
 		program, err := cluster.BuildPeer(ctx, cluster.Helm, GinkgoWriter)
 		Expect(err).NotTo(HaveOccurred())

@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,11 +30,12 @@ func artifactsDeployment() *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow-artifacts"}}
 }
 
-// artifactsServer returns the Deployment, HTTPRoute and Service of a server for artifacts.
+// artifactsServer returns the Deployment, HTTPRoute, Service and PodDisruptionBudget of a server for artifacts.
 func artifactsServer() []client.Object {
 	return []client.Object{
 		artifactsDeployment(), framework.Unstructured(capability.HTTPRoute, namespace, "mlflow-artifacts"),
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow-artifacts"}},
+		&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow-artifacts"}},
 	}
 }
 

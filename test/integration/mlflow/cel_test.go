@@ -55,7 +55,8 @@ var _ = Describe("The schema", func() {
 		Expect(err).NotTo(HaveOccurred())
 		for _, rule := range []string{
 			"R0a", "R0b", "R1", "R2", "R3", "R4", "R5", "R6", "R7", "R8", "R9", "R10", "R11", "R12", "R13", "R14", "R15", "R16", "R17", "R18",
-			"R19", "R20", "R21", "R22", "R23", "R24", "R25", "map", "artifacts", "D4", "D7", "D24", "D25", "D27", "D35", "D36",
+			"R19", "R20", "R21", "R22", "R23", "R24", "R25", "map", "artifacts", "archive", "bounds", "enum", "name", "path", "pattern", "pods",
+			"retention", "secret", "tls", "D4", "D7", "D23", "D24", "D25", "D27", "D35", "D36",
 		} {
 			Expect(slices.ContainsFunc(vectors, func(v vector) bool { return v.Rule == rule && v.Refused != "" })).To(BeTrue(), rule)
 		}

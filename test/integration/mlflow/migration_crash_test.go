@@ -76,8 +76,8 @@ func migrationCompleted(ctx context.Context, m *mlflowv1.MLflow) func(Gomega) {
 	}
 }
 
-// The tests of controllers/mlflow crash after every write with a fake API server. Here the manager is killed after an early, a middle
-// and a late write, which depend on the random seed.
+// The tests of controllers/mlflow crash after every write with a fake API server. Here the manager is killed after a write of a guard, the
+// creation of the Job, and a write of the MLflow; the first and the last depend on the random seed.
 var _ = Describe("A manager that is killed during a forced migration", Serial, func() {
 	It("reaches the same final state", func(ctx SpecContext) {
 		crasher := env.StartCrasher(ctx, manager, specTimeout)
@@ -91,10 +91,14 @@ var _ = Describe("A manager that is killed during a forced migration", Serial, f
 			create(ctx, m)
 		}
 		seed := int(GinkgoRandomSeed())
-		for _, write := range []int{1 + seed%6, 8 + seed%6, 15 + seed%4} {
-			By(fmt.Sprintf("after write %d", write))
-			crashed := crasher.CrashAfter(ctx, write, begin, func(g Gomega) { migrationCompleted(ctx, m)(g) })
-			Expect(crashed).To(BeTrue(), "the migration has fewer than %d writes", write)
+		for _, point := range []struct {
+			path  string
+			write int
+		}{{"/networkpolicies", 1 + seed%2}, {"/jobs", 1}, {"/mlflows/", 1 + seed%3}} {
+			By(fmt.Sprintf("after write %d of %s", point.write, point.path))
+			crasher.CountOnly(point.path)
+			crashed := crasher.CrashAfter(ctx, point.write, begin, func(g Gomega) { migrationCompleted(ctx, m)(g) })
+			Expect(crashed).To(BeTrue(), "the migration has fewer than %d writes of %s", point.write, point.path)
 			Expect(createdJobs(start)).To(Equal([]string{firstJob}))
 			final := snapshot(ctx, m)
 			if want == nil {

@@ -90,8 +90,8 @@ func legacyServer(ns string) *appsv1.Deployment {
 }
 
 // createLegacyObjects creates the objects of the legacy operator: a Deployment with an older selector, and other objects, some of which the
-// Deployment owns.
-func (env *controlPlane) createLegacyObjects(ctx context.Context, ns string) (server *appsv1.Deployment, database *corev1.Secret, serverService *corev1.Service) {
+// Deployment owns. adopted contains objects that are taken over without being recreated, such as the Secret of the database.
+func (env *controlPlane) createLegacyObjects(ctx context.Context, ns string) (server *appsv1.Deployment, database *corev1.Secret, adopted []client.Object) {
 	GinkgoHelper()
 	platform := &metav1.ObjectMeta{Name: "default-modelregistry", UID: "6c1f5f3e-0000-4000-8000-000000000001"}
 	owned := func(o client.Object) client.Object {
@@ -107,7 +107,8 @@ func (env *controlPlane) createLegacyObjects(ctx context.Context, ns string) (se
 	binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"}
 	binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: "model-catalog"}}
 	create(withLegacyMetadata(binding))
-	create(owned(&corev1.ServiceAccount{ObjectMeta: meta(ns, "model-catalog")}))
+	account := &corev1.ServiceAccount{ObjectMeta: meta(ns, "model-catalog")}
+	create(owned(account))
 	database = secret(ns, "model-catalog-postgres")
 	database.Data = map[string][]byte{"database-password": []byte("legacy-password"), "database-name": []byte("model_catalog")}
 	create(owned(database))
@@ -117,14 +118,14 @@ func (env *controlPlane) createLegacyObjects(ctx context.Context, ns string) (se
 	claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 	claim.Spec.Resources.Requests = corev1.ResourceList{"storage": resource.MustParse("5Gi")}
 	create(withLegacyMetadata(claim))
-	serverService = service(ns, "model-catalog")
+	serverService := service(ns, "model-catalog")
 	serverService.Spec.Ports = []corev1.ServicePort{{Name: "https-api", Port: 8443}}
 	serverService.Spec.Selector = server.Spec.Selector.MatchLabels
 	create(withOwner(withLegacyMetadata(serverService), "apps/v1", "Deployment", server))
 	reader := role(ns, "model-catalog")
 	reader.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"services"}, ResourceNames: []string{"model-catalog"}, Verbs: []string{"get"}}}
 	create(withOwner(withLegacyMetadata(reader), "apps/v1", "Deployment", server))
-	return server, database, serverService
+	return server, database, []client.Object{database, serverService, account, reader}
 }
 
 var _ = Describe("The catalog of the legacy operator", func() {
@@ -132,7 +133,7 @@ var _ = Describe("The catalog of the legacy operator", func() {
 		env := onKubernetes
 		ns := env.namespace(ctx)
 		env.manager.Stop(ctx)
-		server, database, serverService := env.createLegacyObjects(ctx, ns)
+		server, database, adopted := env.createLegacyObjects(ctx, ns)
 		start := env.AuditPosition()
 		env.manager.Restart(ctx)
 		c := catalog(ns)
@@ -146,12 +147,13 @@ var _ = Describe("The catalog of the legacy operator", func() {
 		Expect(current.Spec.Selector.MatchLabels).To(HaveLen(3))
 		deletions := env.Since(start).ByUser(env.manager.User).ForResource("deployments").Where(func(e framework.Entry) bool { return e.Verb == "delete" })
 		Expect(deletions).To(HaveLen(1), "recreated once:\n%s", deletions)
-		for _, o := range []client.Object{
-			current, database, serverService, &corev1.ServiceAccount{ObjectMeta: meta(ns, "model-catalog")}, role(ns, "model-catalog"), deployment(ns, "model-catalog-postgres"),
-		} {
+		for _, o := range adopted {
 			originalUID := o.GetUID()
 			env.Get(ctx, o)
-			Expect(originalUID == "" || o.GetUID() == originalUID).To(BeTrue(), "%T was recreated", o)
+			Expect(o.GetUID()).To(Equal(originalUID), "%T was recreated", o)
+		}
+		for _, o := range append(adopted, current, deployment(ns, "model-catalog-postgres")) {
+			env.Get(ctx, o)
 			Expect(o.GetOwnerReferences()).To(HaveLen(1), "%T", o)
 			Expect(metav1.IsControlledBy(o, c)).To(BeTrue(), "%T", o)
 			Expect(o.GetAnnotations()).NotTo(HaveKey("banzaicloud.com/last-applied"), "%T", o)

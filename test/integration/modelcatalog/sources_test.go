@@ -27,17 +27,15 @@ const (
 
 // labelledSources returns the labeled sources that the pods of the catalog mount in addition to the fixed ones, and checks the
 // argument and the mount of each.
-func (env *controlPlane) labelledSources(ctx context.Context, namespace string) []string {
+func (env *controlPlane) labelledSources(g Gomega, ctx context.Context, namespace string) []string {
 	d := deployment(namespace, "model-catalog")
-	if err := env.Admin.Get(ctx, client.ObjectKeyFromObject(d), d); err != nil {
-		return []string{err.Error()}
-	}
+	g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(d), d)).To(Succeed())
 	var names []string
 	pod := d.Spec.Template.Spec
 	for _, v := range pod.Volumes {
 		if name, isLabelled := strings.CutPrefix(v.Name, "labeled-"); isLabelled {
-			Expect(pod.Containers[0].Args).To(ContainElement("--catalogs-path=/data/labeled-sources/" + name + "/sources.yaml"))
-			Expect(pod.Containers[0].VolumeMounts).To(ContainElement(corev1.VolumeMount{Name: v.Name, MountPath: "/data/labeled-sources/" + name}))
+			g.Expect(pod.Containers[0].Args).To(ContainElement("--catalogs-path=/data/labeled-sources/" + name + "/sources.yaml"))
+			g.Expect(pod.Containers[0].VolumeMounts).To(ContainElement(corev1.VolumeMount{Name: v.Name, MountPath: "/data/labeled-sources/" + name}))
 			names = append(names, name)
 		}
 	}
@@ -50,7 +48,7 @@ var _ = Describe("Sources", func() {
 		ns := env.namespace(ctx)
 		env.create(ctx, source(ns, "zebra", "catalogs: []"))
 		c := env.createReady(ctx, catalog(ns))
-		Expect(env.labelledSources(ctx, ns)).To(Equal([]string{"zebra"}))
+		Expect(env.labelledSources(Default, ctx, ns)).To(Equal([]string{"zebra"}))
 
 		By("adding other ConfigMaps")
 		keyless := source(ns, "keyless", "")

@@ -17,8 +17,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// startExposedManager starts a manager with the given environment variables, in place of the shared one.
-func startExposedManager(ctx context.Context, name string, variables ...string) *framework.Manager {
+// startManagerWith starts a manager with environment variables. The caller has stopped the shared one.
+func startManagerWith(ctx context.Context, name string, variables ...string) *framework.Manager {
 	GinkgoHelper()
 	return env.StartManager(ctx, framework.ManagerOptions{
 		Name: name, Env: variables,
@@ -48,20 +48,20 @@ var _ = Describe("The HTTPRoute or Ingress of a model", Serial, func() {
 		manager.StopTemporarily(ctx)
 
 		By("exposing through an Ingress")
-		exposed := startExposedManager(ctx, "ingress", "EXPOSURE=ingress", "INGRESS_DOMAIN=apps.example.org", "INGRESS_CLASS=edge")
+		second := startManagerWith(ctx, "ingress", "EXPOSURE=ingress", "INGRESS_DOMAIN=apps.example.org", "INGRESS_CLASS=edge")
 		env.WaitExists(ctx, ingress)
 		Expect(ingress.Spec.Rules).To(HaveLen(1))
 		Expect(ingress.Spec.Rules[0].Host).To(Equal("digits-" + ns + ".apps.example.org"))
 		Expect(ingress.Spec.Rules[0].HTTP.Paths[0].Path).To(Equal("/v2/models/digits"))
 		Expect(ingress.OwnerReferences).To(ContainElement(HaveField("UID", digits.UID)))
-		env.WaitIdle(exposed.User, idlePeriod, specTimeout)
-		env.ExpectIdle(exposed.User, idlePeriod)
-		exposed.Stop(ctx)
+		env.WaitIdle(second.User, idlePeriod, specTimeout)
+		env.ExpectIdle(second.User, idlePeriod)
+		second.Stop(ctx)
 
 		By("exposing through a Gateway that verifies the certificate of the proxy")
 		env.SetAnnotation(ctx, runtime, modelmesh.AnnotationAuth, "true")
 		settings := env.SetConfigMap(ctx, operatorNamespace, "model-serving-config", "config.yaml", "authProxy: {mode: always}\n")
-		exposed = startExposedManager(ctx, "gateway", "EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=gateways")
+		second = startManagerWith(ctx, "gateway", "EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=gateways")
 		policy, caConfigMap := framework.Unstructured(capability.BackendTLSPolicy, ns, openshift.CAObjectName), &corev1.ConfigMap{ObjectMeta: objectMeta(ns, openshift.CAObjectName)}
 		certificate := &corev1.Secret{ObjectMeta: objectMeta(ns, authproxy.TLSSecret)}
 		env.WaitExists(ctx, route, policy, caConfigMap, certificate)
@@ -69,9 +69,9 @@ var _ = Describe("The HTTPRoute or Ingress of a model", Serial, func() {
 		Expect(caConfigMap.Data).To(HaveKeyWithValue("ca.crt", string(certificate.Data["ca.crt"])))
 		rules, _, _ := unstructured.NestedSlice(route.Object, "spec", "rules")
 		Expect(rules).To(ConsistOf(HaveKeyWithValue("backendRefs", ConsistOf(HaveKeyWithValue("port", BeEquivalentTo(authproxy.Port))))))
-		env.WaitIdle(exposed.User, idlePeriod, specTimeout)
-		env.ExpectIdle(exposed.User, idlePeriod)
-		exposed.Stop(ctx)
+		env.WaitIdle(second.User, idlePeriod, specTimeout)
+		env.ExpectIdle(second.User, idlePeriod)
+		second.Stop(ctx)
 
 		By("returning to the default exposure")
 		Expect(env.Admin.Delete(ctx, settings)).To(Succeed())

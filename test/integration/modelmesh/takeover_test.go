@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/runtimes"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/takeover"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
@@ -84,7 +84,7 @@ var _ = Describe("A take-over from the legacy controller", Serial, func() {
 		env.Get(ctx, deployment)
 		Expect(deployment.Spec.Template).To(Equal(original.Spec.Template), "the take-over must not replace pods")
 		Expect(deployment.UID).To(Equal(original.UID))
-		Expect(deployment.Annotations).To(HaveKey(runtimes.AnnotationLegacyTemplate))
+		Expect(deployment.Annotations).To(HaveKey(takeover.AnnotationLegacyTemplate))
 		Expect(deployment.Annotations).NotTo(HaveKey("manifestival"))
 		Expect(deployment.Annotations).NotTo(HaveKey(corev1.LastAppliedConfigAnnotation))
 		copied := etcdCopy(ns)
@@ -109,7 +109,7 @@ var _ = Describe("A take-over from the legacy controller", Serial, func() {
 		env.WaitFor(ctx, deployment, func(g Gomega) { g.Expect(deployment.Spec.Template.Labels).To(HaveKeyWithValue("more", "labels")) })
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
 		env.Get(ctx, deployment)
-		Expect(deployment.Annotations).NotTo(HaveKey(runtimes.AnnotationLegacyTemplate))
+		Expect(deployment.Annotations).NotTo(HaveKey(takeover.AnnotationLegacyTemplate))
 		Expect(framework.Variable(framework.Container(deployment, "mm"), "MM_PAYLOAD_PROCESSORS")).To(Equal("http://trustyai/consumer"))
 		for _, c := range deployment.Spec.Template.Spec.Containers {
 			Expect(c.SecurityContext).NotTo(BeNil(), c.Name)
@@ -129,7 +129,7 @@ var _ = Describe("A take-over from the legacy controller", Serial, func() {
 		env.WaitFor(ctx, deployment, func(g Gomega) {
 			g.Expect(framework.Container(deployment, "mm").Image).NotTo(Equal("registry.example.com/mm:older"))
 		})
-		Expect(deployment.Annotations).NotTo(HaveKey(runtimes.AnnotationLegacyTemplate))
+		Expect(deployment.Annotations).NotTo(HaveKey(takeover.AnnotationLegacyTemplate))
 		Expect(framework.Container(deployment, "mm").SecurityContext.AllowPrivilegeEscalation).To(HaveValue(BeFalse()))
 	}, NodeTimeout(specTimeout))
 })

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/openshift"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/takeover"
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
@@ -192,9 +193,9 @@ var _ = Describe("A namespace on OpenShift", func() {
 
 	It("removes the finalizer of the legacy controller from a terminating InferenceService of ModelMesh once no other finalizer is left [O8]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
-		held := createInferenceService(ctx, ns, "held", openshift.LegacyFinalizer)
-		both := createInferenceService(ctx, ns, "both", openshift.LegacyFinalizer, "example.com/hold")
-		other := createInferenceService(ctx, ns, "other", openshift.LegacyFinalizer)
+		held := createInferenceService(ctx, ns, "held", takeover.LegacyFinalizer)
+		both := createInferenceService(ctx, ns, "both", takeover.LegacyFinalizer, "example.com/hold")
+		other := createInferenceService(ctx, ns, "other", takeover.LegacyFinalizer)
 		patchAnnotations(ctx, other, map[string]any{"serving.kserve.io/deploymentMode": "RawDeployment"})
 		for _, s := range []client.Object{other, both, held} {
 			Expect(env.Admin.Delete(ctx, s)).To(Succeed())
@@ -202,9 +203,9 @@ var _ = Describe("A namespace on OpenShift", func() {
 		env.WaitDeleted(ctx, held)
 		waitNoRequestsFor(ctx, ns)
 		env.Get(ctx, both)
-		Expect(both.Finalizers).To(ContainElement(openshift.LegacyFinalizer))
+		Expect(both.Finalizers).To(ContainElement(takeover.LegacyFinalizer))
 		env.Get(ctx, other)
-		env.Patch(ctx, both, map[string]any{"metadata": map[string]any{"finalizers": []any{openshift.LegacyFinalizer}}})
+		env.Patch(ctx, both, map[string]any{"metadata": map[string]any{"finalizers": []any{takeover.LegacyFinalizer}}})
 		env.WaitDeleted(ctx, both)
 		env.Patch(ctx, other, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 	}, NodeTimeout(specTimeout))

@@ -20,6 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/openshift"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/runtimes"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/takeover"
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
@@ -191,7 +192,7 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 		unchanged := waitRevision(ctx, plainNamespace, "1")
 		waitManaged(ctx, unchanged)
 		Expect(unchanged.Spec.Template).To(Equal(originals[plainNamespace].Spec.Template), "pods without a sidecar must not be replaced")
-		Expect(unchanged.Annotations).To(HaveKey(runtimes.AnnotationLegacyTemplate))
+		Expect(unchanged.Annotations).To(HaveKey(takeover.AnnotationLegacyTemplate))
 		for ns, model := range models {
 			waitMeshUnreachable(ctx, model)
 			waitNoRequestsFor(ctx, ns)
@@ -219,7 +220,7 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
 		createRuntime(ctx, ns, modelmesh.AnnotationRoute, "true")
 		createConnection(ctx, ns, "aws", "http://minio:9000")
-		model := createInferenceService(ctx, ns, "digits", openshift.LegacyFinalizer)
+		model := createInferenceService(ctx, ns, "digits", takeover.LegacyFinalizer)
 		published, unpublished := routeOf(ns, "digits"), routeOf(ns, "letters")
 		letters := createInferenceService(ctx, ns, "letters")
 		for r, owner := range map[*unstructured.Unstructured]*v1beta1.InferenceService{published: model, unpublished: letters} {

@@ -19,6 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
+	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/takeover"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
@@ -30,7 +31,7 @@ const recordingsDir = "../../../controllers/modelmesh/resources/testdata/recordi
 func recordings() []string {
 	files, err := filepath.Glob(filepath.Join(recordingsDir, "*.yaml"))
 	if err != nil || len(files) < 6 {
-		panic("no recordings in " + recordingsDir)
+		panic("want at least 6 recordings in " + recordingsDir)
 	}
 	var names []string
 	for _, file := range files {
@@ -39,7 +40,8 @@ func recordings() []string {
 	return names
 }
 
-// recording holds a runtime and the Deployment that the legacy controller created for it, both in the namespace of the spec.
+// recording holds a runtime and the Deployment that the legacy controller created for it, both in the namespace that the
+// test passes to loadRecording.
 type recording struct {
 	runtime    *unstructured.Unstructured
 	deployment *unstructured.Unstructured
@@ -91,7 +93,7 @@ func createLegacyRuntime(ctx context.Context, r recording) client.Object {
 	lastApplied, err := json.Marshal(r.deployment.Object)
 	Expect(err).NotTo(HaveOccurred())
 	env.CreateRecording(ctx, []*unstructured.Unstructured{r.deployment}, framework.RecordingOptions{
-		Owner: r.runtime, Manager: modelmesh.LegacyManagers()[0], Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: string(lastApplied)},
+		Owner: r.runtime, Manager: takeover.LegacyManager, Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: string(lastApplied)},
 	})
 	return r.runtime
 }
@@ -109,7 +111,7 @@ func getDeployment(ctx context.Context, in resources.RuntimeInputs) *appsv1.Depl
 func newApplier() *apply.Applier {
 	return apply.New(apply.Options{
 		Client: env.Admin, Live: env.Admin, FieldOwner: modelmesh.FieldOwner, Component: modelmesh.ComponentName,
-		LegacyManagers: modelmesh.LegacyManagers(), StripAnnotations: modelmesh.LegacyAnnotations(),
+		LegacyManagers: []string{takeover.LegacyManager}, StripAnnotations: []string{corev1.LastAppliedConfigAnnotation, "manifestival"},
 		FullObjectKinds: []schema.GroupVersionKind{appsv1.SchemeGroupVersion.WithKind("Deployment")},
 	})
 }

@@ -174,7 +174,7 @@ var _ = Describe("A generated database", func() {
 		})
 		createReady(ctx, registry)
 		env.WaitForCondition(ctx, registry, "BackupReady", metav1.ConditionFalse, "BackupClaimForeign")
-		Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: namespace + "-postgres-backup"}, &batchv1.CronJob{})).NotTo(Succeed())
+		env.ExpectAbsent(ctx, child(registry, &batchv1.CronJob{}, "-postgres-backup"))
 	}, NodeTimeout(specTimeout))
 
 	It("keeps its image if the new one has another major version, and its size if the new one is smaller", func(ctx SpecContext) {
@@ -219,5 +219,6 @@ var _ = Describe("A generated database", func() {
 		deployment := child(registry, &appsv1.Deployment{}, "")
 		env.Get(ctx, deployment)
 		Expect(deployment.Spec.Template.Spec.Containers[0].Env).To(ContainElement(HaveField("Value", "$(POSTGRES_URI)?sslmode=require")))
+		env.ExpectAbsent(ctx, child(registry, &appsv1.Deployment{}, "-postgres"), child(registry, &corev1.PersistentVolumeClaim{}, "-postgres-storage"))
 	}, NodeTimeout(specTimeout))
 })

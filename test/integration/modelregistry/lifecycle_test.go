@@ -97,7 +97,7 @@ var _ = Describe("A registry", func() {
 		Expect(account.Annotations).To(HaveKeyWithValue("theirs", "1"))
 	}, NodeTimeout(specTimeout))
 
-	It("restarts its pods when a password is rotated, and for no other key of the Secret [W2]", func(ctx SpecContext) {
+	It("restarts its pods when a password is rotated, and not for a key that they do not use [W2]", func(ctx SpecContext) {
 		registry := createReady(ctx, newRegistry(namespace, namespace))
 		env.WaitIdle(manager.User, idlePeriod, specTimeout)
 		deployment := child(registry, &appsv1.Deployment{}, "")

@@ -55,7 +55,7 @@ var _ = Describe("A new registry", func() {
 		Entry("a Secret with the connection", "{rest: {}, postgres: {connectionSecretName: app, sslMode: require}}", func(registry *unstructured.Unstructured) {
 			Expect(specField(registry, "postgres", "connectionSecretName")).To(Equal("app"))
 		}),
-		Entry("all fields of a generated database, which v1alpha1 preserves", "{rest: {}, postgres: {generateDeployment: true, resources: {requests: {cpu: 1}}, serverTLS: Enabled, "+
+		Entry("resources, TLS, version and backups of a generated database, which an update of v1alpha1 preserves", "{rest: {}, postgres: {generateDeployment: true, resources: {requests: {cpu: 1}}, serverTLS: Enabled, "+
 			"majorVersion: 16, backup: {schedule: '*/15 3,4 * JAN-MAR 1-5', keep: 3, suspend: true, storage: {size: 1Gi}}}}", func(registry *unstructured.Unstructured) {
 			Expect(specField(registry, "postgres", "backup", "schedule")).To(Equal("*/15 3,4 * JAN-MAR 1-5"))
 			alphaObject := registry.DeepCopy()
@@ -65,7 +65,7 @@ var _ = Describe("A new registry", func() {
 			Expect(specField(registry, "postgres", "backup", "keep")).To(Equal(int64(3)))
 			Expect(specField(registry, "postgres", "serverTLS")).To(Equal("Enabled"))
 		}),
-		Entry("retention and storage of its database", "{rest: {}, postgres: {generateDeployment: true, retentionPolicy: Delete, storage: {size: 10Gi, storageClassName: fast}}}", func(registry *unstructured.Unstructured) {
+		Entry("retention and storage of a generated database", "{rest: {}, postgres: {generateDeployment: true, retentionPolicy: Delete, storage: {size: 10Gi, storageClassName: fast}}}", func(registry *unstructured.Unstructured) {
 			Expect(specField(registry, "postgres", "storage", "size")).To(Equal("10Gi"))
 		}),
 	)
@@ -122,7 +122,7 @@ var _ = Describe("A new registry", func() {
 		createAndCleanUp(ctx, second)
 	}, NodeTimeout(specTimeout))
 
-	It("is rejected with a name that a Service cannot have [D32]", func(ctx SpecContext) {
+	It("is rejected with a name that is invalid for its Service or the host of its Route [D32]", func(ctx SpecContext) {
 		for name, text := range map[string]string{
 			"a.b": "the Service of the registry has the same name", "1a": "the Service of the registry has the same name",
 			strings.Repeat("a", 59): "must be at most 58 characters",
@@ -158,7 +158,7 @@ var _ = Describe("An existing registry", func() {
 		Expect(specField(registry, "kubeRBACProxy", "port")).To(Equal(int64(2)))
 	}, NodeTimeout(specTimeout))
 
-	It("can be deleted although it violates the rules and no webhook responds [D3]", func(ctx SpecContext) {
+	It("can be deleted although it violates the rules [D3]", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "admission")
 		registry := newBetaRegistry(namespace, "{rest: {}}")
 		registry.SetFinalizers([]string{"example.com/held"})
@@ -171,7 +171,8 @@ var _ = Describe("An existing registry", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-// withoutValidation calls a function while neither the schema nor webhooks validate registries, to store objects that earlier releases accepted.
+// withoutValidation calls a function while no webhook and no CEL rule of the CRD validates registries, to store objects that earlier
+// releases accepted.
 func withoutValidation(ctx SpecContext, call func()) {
 	GinkgoHelper()
 	crd := getObject(ctx, "apiextensions.k8s.io/v1", "CustomResourceDefinition", webhook.ConvertedCRD)

@@ -50,8 +50,8 @@ func createAndCleanUp(ctx context.Context, o *unstructured.Unstructured) *unstru
 	return o
 }
 
-// deleteWithFinalizers deletes an object, and removes the finalizer that admission adds. No manager is elected that would remove it, and the
-// elected manager of a later spec must not find the object.
+// deleteWithFinalizers deletes an object and removes its finalizers, because no controller runs that would remove the finalizer that
+// admission adds. The controllers of a later spec must not find the object.
 func deleteWithFinalizers(ctx context.Context, o *unstructured.Unstructured) {
 	GinkgoHelper()
 	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, o))).To(Succeed())
@@ -113,7 +113,7 @@ func replaceManager(ctx context.Context, args []string, variables ...string) *fr
 	})
 }
 
-// waitForWebhooks waits until the webhooks and the conversion respond, with or without an error.
+// waitForWebhooks waits until the admission and conversion webhooks respond, whether they allow or deny the request.
 func waitForWebhooks(ctx context.Context) {
 	GinkgoHelper()
 	env.WaitForWebhooks(ctx, newAlphaRegistry("default", "{rest: {}, grpc: {}, "+externalDatabase+"}"))

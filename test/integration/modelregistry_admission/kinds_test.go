@@ -31,7 +31,7 @@ var _ = Describe("A Catalog", func() {
 		Expect(env.Admin.Create(ctx, newCatalog(otherNamespace, "catalog"), client.DryRunAll)).To(Succeed())
 	}, NodeTimeout(specTimeout))
 
-	It("has one database", func(ctx SpecContext) {
+	It("can have one database, with valid settings", func(ctx SpecContext) {
 		for spec, text := range map[string]string{
 			"{connection: {secretName: app}}":                                         "",
 			"{connection: {secretName: app, sslMode: verify-full, caSecretName: ca}}": "",
@@ -56,7 +56,7 @@ var _ = Describe("A Catalog", func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("requires a volume with a positive size", func(ctx SpecContext) {
+	It("requires a positive size of its database volume", func(ctx SpecContext) {
 		for size, valid := range map[string]bool{"10Gi": true, "1": true, "0": false, "'0'": false, "-1Gi": false} {
 			catalog := newCatalog("default", "catalog")
 			Expect(unstructured.SetNestedMap(catalog.Object, framework.Manifest("{volume: {sizeLimit: "+size+"}}").Object, "spec", "database")).To(Succeed())

@@ -21,12 +21,12 @@ import (
 
 const migratedAnnotation = "storage-migration.opendatahub.io/migrated-v1alpha1-to-v1beta1"
 
-// startElectedManager starts a second manager, which is elected. The API server calls the webhooks of the first one. The registries of the specs
-// are paused, so that only the migration changes them.
-func startElectedManager(ctx context.Context, variables ...string) *framework.Manager {
+// startManagerWithControllers starts a second manager without leader election, so its controllers run although another client holds the
+// Lease. The API server calls the webhooks of the first manager. The registries are paused, so that only the migration changes them.
+func startManagerWithControllers(ctx context.Context, variables ...string) *framework.Manager {
 	GinkgoHelper()
 	return env.StartManager(ctx, framework.ManagerOptions{
-		Name: "manager-elected", Args: []string{"--components=modelregistry"}, Env: variables,
+		Name: "manager-without-election", Args: []string{"--components=modelregistry"}, Env: variables,
 	})
 }
 
@@ -50,7 +50,7 @@ func storageHash() string {
 	return ""
 }
 
-// setStorageVersion sets the storage version of registries. The API server applies a changed CRD with a delay.
+// setStorageVersion sets the storage version of registries, and waits until the API server uses it.
 func setStorageVersion(ctx context.Context, version string) {
 	GinkgoHelper()
 	crd, originalHash, changed := registryCRD(ctx), storageHash(), false
@@ -67,7 +67,8 @@ func setStorageVersion(ctx context.Context, version string) {
 		Should(ContainElement(version))
 }
 
-// expectStored checks a registry as it is stored, which it reads without conversion. Only objects stored as v1alpha1 have conversion.Annotation.
+// expectStored runs check on the stored form of a registry: until check succeeds, the CRD has the conversion strategy None. Only objects
+// stored as v1alpha1 have conversion.Annotation.
 func expectStored(ctx context.Context, registry *unstructured.Unstructured, check func(g Gomega, stored *unstructured.Unstructured)) {
 	GinkgoHelper()
 	crd := getObject(ctx, "apiextensions.k8s.io/v1", "CustomResourceDefinition", webhook.ConvertedCRD)
@@ -105,14 +106,14 @@ func eventuallyStoredVersions(ctx context.Context) AsyncAssertion {
 	return Eventually(func() []string { return registryCRD(ctx).Status.StoredVersions }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(pollInterval)
 }
 
-// deleteRegistries deletes registries, waits until the leader has removed their finalizers, and stops the leader.
-func deleteRegistries(ctx context.Context, leader *framework.Manager, registries ...*unstructured.Unstructured) {
+// deleteRegistries deletes registries, waits until the second manager has removed their finalizers, and stops that manager.
+func deleteRegistries(ctx context.Context, second *framework.Manager, registries ...*unstructured.Unstructured) {
 	GinkgoHelper()
 	for _, registry := range registries {
 		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, registry))).To(Succeed())
 		env.WaitDeleted(ctx, registry)
 	}
-	leader.Stop(ctx)
+	second.Stop(ctx)
 }
 
 var _ = Describe("Stored registries", func() {
@@ -121,7 +122,7 @@ var _ = Describe("Stored registries", func() {
 		expectStored(ctx, alphaObject, func(g Gomega, stored *unstructured.Unstructured) {
 			g.Expect(stored.GetAnnotations()).To(HaveKey(conversion.Annotation), "the registry is not stored as v1alpha1")
 		})
-		leader := startElectedManager(ctx)
+		second := startManagerWithControllers(ctx)
 		eventuallyStoredVersions(ctx).Should(Equal([]string{"v1beta1"}))
 		for _, registry := range []*unstructured.Unstructured{alphaObject, betaObject} {
 			migrated := getInVersion(ctx, v1beta1.GroupVersion, registry)
@@ -135,14 +136,14 @@ var _ = Describe("Stored registries", func() {
 			g.Expect(stored.GetAnnotations()).NotTo(HaveKey(conversion.Annotation))
 			g.Expect(specField(stored, "kubeRBACProxy", "port")).To(Equal(int64(9443)))
 		})
-		env.WaitIdle(leader.User, pollInterval*20, waitTimeout) // until the status reports the pause
+		env.WaitIdle(second.User, pollInterval*20, waitTimeout) // until the status reports the pause
 		start := env.AuditPosition()
-		leader.Restart(ctx)
-		env.WaitIdle(leader.User, pollInterval*20, waitTimeout)
-		requests := env.Since(start).ByUser(leader.User)
+		second.Restart(ctx)
+		env.WaitIdle(second.User, pollInterval*20, waitTimeout)
+		requests := env.Since(start).ByUser(second.User)
 		Expect(requests.ForResource("customresourcedefinitions").Writes()).To(BeEmpty())
 		Expect(requests.ForResource("modelregistries").Writes()).To(BeEmpty())
-		deleteRegistries(ctx, leader, alphaObject, betaObject)
+		deleteRegistries(ctx, second, alphaObject, betaObject)
 	}, NodeTimeout(specTimeout))
 
 	It("are migrated even if the current validation rejects them [D29]", func(ctx SpecContext) {
@@ -153,24 +154,24 @@ var _ = Describe("Stored registries", func() {
 		withoutValidation(ctx, func() { createAndCleanUp(ctx, invalid) })
 		setStorageVersion(ctx, v1beta1.GroupVersion.Version)
 		start := env.AuditPosition()
-		leader := startElectedManager(ctx)
+		second := startManagerWithControllers(ctx)
 		eventuallyStoredVersions(ctx).Should(Equal([]string{"v1beta1"}))
-		patches := env.Since(start).ByUser(leader.User).ForResource("modelregistries").Where(func(e framework.Entry) bool { return e.Name == invalid.GetName() && e.Verb == "patch" })
+		patches := env.Since(start).ByUser(second.User).ForResource("modelregistries").Where(func(e framework.Entry) bool { return e.Name == invalid.GetName() && e.Verb == "patch" })
 		Expect(patches).To(ContainElement(And(HaveField("Subresource", ""), HaveField("Code", 422))))
 		Expect(patches).To(ContainElement(And(HaveField("Subresource", "status"), HaveField("Code", 200))))
 		Expect(getInVersion(ctx, v1beta1.GroupVersion, invalid).GetAnnotations()).NotTo(HaveKey(migratedAnnotation))
-		deleteRegistries(ctx, leader, invalid)
+		deleteRegistries(ctx, second, invalid)
 	}, NodeTimeout(specTimeout))
 
 	It("are not migrated if the versions in the settings are equal", func(ctx SpecContext) {
 		alphaObject, betaObject := createInBothVersions(ctx)
 		start := env.AuditPosition()
-		leader := startElectedManager(ctx, "STORAGE_MIGRATION_SOURCE_VERSION=v1beta1", "STORAGE_MIGRATION_TARGET_VERSION=v1beta1")
-		env.WaitIdle(leader.User, pollInterval*20, waitTimeout)
-		Expect(env.Since(start).ByUser(leader.User).ForResource("customresourcedefinitions").Where(func(e framework.Entry) bool { return e.Subresource != "" })).To(BeEmpty())
+		second := startManagerWithControllers(ctx, "STORAGE_MIGRATION_SOURCE_VERSION=v1beta1", "STORAGE_MIGRATION_TARGET_VERSION=v1beta1")
+		env.WaitIdle(second.User, pollInterval*20, waitTimeout)
+		Expect(env.Since(start).ByUser(second.User).ForResource("customresourcedefinitions").Where(func(e framework.Entry) bool { return e.Subresource != "" })).To(BeEmpty())
 		Expect(registryCRD(ctx).Status.StoredVersions).To(ContainElement("v1alpha1"))
-		leader.Stop(ctx)
-		migrator := startElectedManager(ctx)
+		second.Stop(ctx)
+		migrator := startManagerWithControllers(ctx)
 		eventuallyStoredVersions(ctx).Should(Equal([]string{"v1beta1"}))
 		deleteRegistries(ctx, migrator, alphaObject, betaObject)
 	}, NodeTimeout(specTimeout))

@@ -16,13 +16,13 @@ import (
 
 const (
 	specTimeout = 2 * time.Minute
-	// waitTimeout limits how long the manager may take to publish its CA or to reconcile.
+	// waitTimeout limits the waits for the API server and the manager.
 	waitTimeout  = time.Minute
 	pollInterval = 100 * time.Millisecond
 )
 
-// All specs share one control plane and a manager with the shipped permissions, whose webhooks the API server calls. The manager is never
-// elected, so only admission and conversion change objects.
+// All specs share one control plane and a manager with the shipped permissions, whose webhooks the API server calls. The manager never
+// becomes the leader, so only admission and conversion change objects, except in the specs of the storage migration.
 var (
 	env     *framework.Env
 	manager *framework.Manager

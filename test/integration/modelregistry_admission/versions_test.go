@@ -21,7 +21,7 @@ var _ = Describe("A registry of v1alpha1", func() {
 	var namespace string
 	BeforeEach(func(ctx SpecContext) { namespace = env.Namespace(ctx, "versions") })
 
-	It("with Istio is converted to a proxy in both versions [modelregistry-18] [modelregistry-22] [modelregistry-23]", func(ctx SpecContext) {
+	It("with Istio gets a proxy instead in both versions [modelregistry-18] [modelregistry-22] [modelregistry-23]", func(ctx SpecContext) {
 		registry := createAndCleanUp(ctx, newAlphaRegistry(namespace, "{rest: {}, grpc: {}, "+mySQLDatabase+", istio: {authProvider: p, gateway: {domain: example.com, rest: {}, grpc: {}}}}"))
 		stored := getInVersion(ctx, v1beta1.GroupVersion, registry)
 		Expect(specField(stored, "rest")).To(Equal(map[string]any{"port": int64(8080), "serviceRoute": "disabled"}))
@@ -70,7 +70,8 @@ var _ = Describe("A client of v1alpha1", func() {
 		alphaObject = getInVersion(ctx, v1alpha1.GroupVersion, registry)
 	}, NodeTimeout(specTimeout))
 
-	expectUnchanged := func(ctx SpecContext) {
+	// expectStoredSpec checks that the stored spec equals the spec of registry, without the annotation of the conversion.
+	expectStoredSpec := func(ctx SpecContext) {
 		GinkgoHelper()
 		stored := getInVersion(ctx, v1beta1.GroupVersion, registry)
 		Expect(stored.Object["spec"]).To(Equal(registry.Object["spec"]))
@@ -80,23 +81,23 @@ var _ = Describe("A client of v1alpha1", func() {
 	It("reads kubeRBACProxy as oauthProxy, and can update the object without losing fields [D6]", func(ctx SpecContext) {
 		Expect(specField(alphaObject, "oauthProxy", "port")).To(Equal(int64(9443)))
 		Expect(updateObject(ctx, alphaObject, func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{"touched": "yes"}) })).To(Succeed())
-		expectUnchanged(ctx)
+		expectStoredSpec(ctx)
 		Expect(getInVersion(ctx, v1beta1.GroupVersion, registry).GetLabels()).To(HaveKeyWithValue("touched", "yes"))
 	}, NodeTimeout(specTimeout))
 
-	It("loses no field by omitting unknown annotations [D6]", func(ctx SpecContext) {
+	It("loses no field when it removes all annotations [D6]", func(ctx SpecContext) {
 		Expect(updateObject(ctx, alphaObject, func(o *unstructured.Unstructured) { o.SetAnnotations(nil) })).To(Succeed())
-		expectUnchanged(ctx)
+		expectStoredSpec(ctx)
 	}, NodeTimeout(specTimeout))
 
 	It("overrides the annotation with the fields of v1alpha1 [D6]", func(ctx SpecContext) {
 		Expect(updateObject(ctx, alphaObject, func(o *unstructured.Unstructured) { setSpecField(o, int64(7443), "oauthProxy", "port") })).To(Succeed())
 		setSpecField(registry, int64(7443), "kubeRBACProxy", "port")
-		expectUnchanged(ctx)
+		expectStoredSpec(ctx)
 		By("removing the proxy, which is replaced by the default of OpenShift")
 		Expect(updateObject(ctx, alphaObject, func(o *unstructured.Unstructured) { removeSpecField(o, "oauthProxy") })).To(Succeed())
 		setSpecField(registry, map[string]any{"port": int64(8443), "routePort": int64(443), "serviceRoute": "enabled"}, "kubeRBACProxy")
-		expectUnchanged(ctx)
+		expectStoredSpec(ctx)
 		By("setting a host instead of the generated database")
 		Expect(updateObject(ctx, alphaObject, func(o *unstructured.Unstructured) {
 			setSpecField(o, map[string]any{"host": "db", "username": "u", "database": "d"}, "postgres")
@@ -108,7 +109,7 @@ var _ = Describe("A client of v1alpha1", func() {
 	It("can patch and apply [D6]", func(ctx SpecContext) {
 		env.Patch(ctx, alphaObject, map[string]any{"spec": map[string]any{"rest": map[string]any{"port": int64(8081)}}})
 		setSpecField(registry, int64(8081), "rest", "port")
-		expectUnchanged(ctx)
+		expectStoredSpec(ctx)
 		applied := framework.Manifest("{apiVersion: " + v1alpha1.GroupVersion.String() + ", kind: ModelRegistry, spec: {rest: {port: 8082}, grpc: {port: 9090}}}")
 		applied.SetName(registry.GetName())
 		applied.SetNamespace(registry.GetNamespace())
@@ -119,7 +120,7 @@ var _ = Describe("A client of v1alpha1", func() {
 		Expect(specField(getInVersion(ctx, v1beta1.GroupVersion, registry), "postgres", "storage", "size")).To(Equal("7Gi"))
 	}, NodeTimeout(specTimeout))
 
-	It("lists the same objects as v1beta1", func(ctx SpecContext) {
+	It("lists objects that were created as v1beta1", func(ctx SpecContext) {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ModelRegistryList"))
 		Expect(env.Admin.List(ctx, list, client.InNamespace(registry.GetNamespace()))).To(Succeed())

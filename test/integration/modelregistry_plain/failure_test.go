@@ -17,8 +17,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// isRegistryRequest reports whether a request reads or writes a child object of a registry.
-func isRegistryRequest(r *http.Request) bool {
+// isChildRequest reports whether a request reads or writes a child object of a registry.
+func isChildRequest(r *http.Request) bool {
 	return strings.Contains(r.URL.Path, "/namespaces/"+namespace+"/") && r.URL.Query().Get("watch") == "" &&
 		!strings.Contains(r.URL.Path, "/events") && !strings.Contains(r.URL.Path, "/leases") && !strings.Contains(r.URL.Path, "/modelregistries") &&
 		!strings.Contains(r.URL.Path, "webhook-cert")
@@ -29,7 +29,7 @@ var _ = Describe("A failure", func() {
 		crasher := env.StartCrasher(ctx, manager, specTimeout)
 		for name, method := range map[string]string{"reads": http.MethodGet, "creates": http.MethodPost} {
 			crasher.Inject(func(r *http.Request) metav1.StatusReason {
-				if r.Method == method && isRegistryRequest(r) {
+				if r.Method == method && isChildRequest(r) {
 					return metav1.StatusReasonInternalError
 				}
 				return ""
@@ -46,7 +46,7 @@ var _ = Describe("A failure", func() {
 		crasher.Inject(func(r *http.Request) metav1.StatusReason {
 			mu.Lock()
 			defer mu.Unlock()
-			if isRegistryRequest(r) && random.IntN(100) < 15 {
+			if isChildRequest(r) && random.IntN(100) < 15 {
 				return metav1.StatusReasonInternalError
 			}
 			return ""

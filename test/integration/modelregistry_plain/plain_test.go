@@ -33,9 +33,9 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 		Expect(servingSecret.Data).To(And(HaveKey("tls.crt"), HaveKey("tls.key"), HaveKey("ca.crt")))
 		Expect(metav1.IsControlledBy(servingSecret, registry)).To(BeTrue())
 		Expect(registry.Status.Hosts).To(Equal([]string{"proxied.opendatahub.svc.cluster.local", "proxied.opendatahub", "proxied"}), "[D22]")
-		publishedService := child(registry, &corev1.Service{}, "")
-		env.Get(ctx, publishedService)
-		Expect(publishedService.Annotations).NotTo(HaveKey("routing.opendatahub.io/external-address-rest"), "[D22]")
+		service := child(registry, &corev1.Service{}, "")
+		env.Get(ctx, service)
+		Expect(service.Annotations).NotTo(HaveKey("routing.opendatahub.io/external-address-rest"), "[D22]")
 		env.Get(ctx, authDelegatorBinding(registry))
 		config := child(registry, &corev1.ConfigMap{}, "-kube-rbac-proxy-config")
 		env.Get(ctx, config)
@@ -59,7 +59,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 		waitAvailable(ctx, registry)
 	}, NodeTimeout(specTimeout))
 
-	It("adopts objects that a deletion orphaned, with only the permissions that OpenShift requires", func(ctx SpecContext) {
+	It("adopts objects that a deletion orphaned, and has the permissions that OpenShift requires for this", func(ctx SpecContext) {
 		registry := newRegistry("orphaned", withGeneratedDatabase)
 		env.Create(ctx, registry)
 		waitAvailable(ctx, registry)
@@ -170,7 +170,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 		}, NodeTimeout(specTimeout))
 	}
 
-	It("sends a bounded number of requests among many registries, and none in the steady state [W4]", func(ctx SpecContext) {
+	It("causes a bounded number of requests as one of many, and none in the steady state [W4]", func(ctx SpecContext) {
 		const count = 100
 		start := env.AuditPosition()
 		var all []client.Object

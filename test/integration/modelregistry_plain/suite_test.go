@@ -24,8 +24,8 @@ const (
 	idlePeriod  = 3 * time.Second
 )
 
-// All specs share one control plane without optional APIs and one manager. Its permissions, except on registries, are limited to its namespace
-// [S8].
+// All specs share one control plane without optional APIs and one manager. Its permissions on the namespaced child objects of registries
+// are limited to its namespace [S8].
 var (
 	env     *framework.Env
 	manager *framework.Manager

@@ -30,7 +30,7 @@ func consoleSample(name string) *unstructured.Unstructured {
 	return framework.Unstructured(capability.ConsoleYAMLSample, "", "odh-platform-operator-"+name)
 }
 
-// listSamples returns the names of the examples that the manager created. It fails until the API is served.
+// listSamples returns the names of the examples that the manager created. It returns an error until their API is served.
 func listSamples(ctx context.Context) ([]string, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(capability.ConsoleYAMLSample.GroupVersion().WithKind("ConsoleYAMLSampleList"))
@@ -63,7 +63,7 @@ var _ = Describe("The objects that a bundle cannot contain", Ordered, func() {
 	}, NodeTimeout(specTimeout))
 
 	// The manager stopped at the end of the previous spec.
-	It("are deleted with their owner", func(ctx SpecContext) {
+	It("include monitors that are deleted with their owner", func(ctx SpecContext) {
 		Expect(env.Admin.Delete(ctx, env.Installed.Deployment.DeepCopy())).To(Succeed())
 		env.WaitDeleted(ctx, serviceMonitor(), prometheusRule())
 	}, NodeTimeout(specTimeout))

@@ -15,9 +15,9 @@ import (
 const (
 	namespace   = "opendatahub"
 	specTimeout = 5 * time.Minute
-	// idlePeriod is how long the manager must send no request to count as idle.
+	// idlePeriod is how long an idle manager must send no request.
 	idlePeriod = 4 * time.Second
-	// sampleCount is the number of examples that the console lists.
+	// sampleCount is the number of examples that the manager creates if all their components are enabled.
 	sampleCount = 22
 )
 

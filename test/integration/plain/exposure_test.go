@@ -24,7 +24,7 @@ func newUnstructured(kind schema.GroupVersionKind, name string) *unstructured.Un
 
 func ingress() *networkingv1.Ingress { return &networkingv1.Ingress{ObjectMeta: objectMeta("mlflow")} }
 
-// startManagerWith starts a manager with additional environment variables, in place of the shared one.
+// startManagerWith starts a manager with additional environment variables. The caller has stopped the shared one.
 func startManagerWith(ctx context.Context, name string, variables ...string) *framework.Manager {
 	GinkgoHelper()
 	options := managerOptions()

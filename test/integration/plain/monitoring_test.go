@@ -121,7 +121,7 @@ var unavailableMetrics = []string{"leader_election_master_status", "controller_r
 
 var _ = Describe("Monitoring", func() {
 	// In test/e2e, Prometheus scrapes the metrics as the ServiceMonitor specifies.
-	It("serves only documented metrics, to users with permission", func(ctx SpecContext) {
+	It("serves metrics as documented, to users with permission", func(ctx SpecContext) {
 		createReady(ctx, newMLflow())
 		token := installMonitoring(ctx)
 		var text string

@@ -32,7 +32,9 @@ func objectMeta(name string) metav1.ObjectMeta {
 
 func certificateSecret() *corev1.Secret { return &corev1.Secret{ObjectMeta: objectMeta("mlflow-tls")} }
 
-func deploymentOf() *appsv1.Deployment { return &appsv1.Deployment{ObjectMeta: objectMeta("mlflow")} }
+func mlflowDeployment() *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: objectMeta("mlflow")}
+}
 
 func serviceAccountOf(name string) *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{ObjectMeta: objectMeta(name)}
@@ -77,12 +79,12 @@ func createReady(ctx context.Context, mlflow *mlflowv1.MLflow) *mlflowv1.MLflow 
 
 func getPodTemplate(ctx context.Context) string {
 	GinkgoHelper()
-	d := deploymentOf()
+	d := mlflowDeployment()
 	env.Get(ctx, d)
 	return d.Spec.Template.String()
 }
 
-// expectValid checks the certificate in a Secret: the CA in the Secret signed it for all names of the Service.
+// expectValid checks the certificate in a Secret: the CA in the Secret signed it for all names of the Service and for localhost.
 func expectValid(secret *corev1.Secret) {
 	GinkgoHelper()
 	pair, err := tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"])
@@ -213,7 +215,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("The accounts of a server", func() {
+var _ = Describe("The ServiceAccounts of a server", func() {
 	It("have the annotations of the spec, are not changed if they are foreign, and are deleted when they are obsolete [D36]", func(ctx SpecContext) {
 		foreign := serviceAccountOf("team-identity")
 		foreign.Annotations = map[string]string{"example.com/role": "theirs"}
@@ -298,7 +300,7 @@ var _ = Describe("The external URL", func() {
 })
 
 var _ = Describe("A password in the spec", func() {
-	It("causes a warning without the password until it is removed [D28]", func(ctx SpecContext) {
+	It("is reported in a condition without its value, until it is removed [D28]", func(ctx SpecContext) {
 		mlflow := createReady(ctx, newMLflow(func(s *mlflowv1.MLflowSpec) { s.BackendStoreURI = "postgresql://tracker:hidden@db/x" }))
 		env.WaitForCondition(ctx, mlflow, "CredentialsInSpec", metav1.ConditionTrue, "PasswordInURI")
 		for _, c := range mlflow.Status.Conditions {
@@ -314,10 +316,10 @@ var _ = Describe("A password in the spec", func() {
 })
 
 var _ = Describe("A child object of an MLflow", func() {
-	It("gets its owner reference back after its removal, which on OpenShift requires the permission to delete", func(ctx SpecContext) {
+	It("gets its owner reference back after a client removes it, which on OpenShift requires the permission to delete the object", func(ctx SpecContext) {
 		mlflow := createReady(ctx, newMLflow())
 		children := []client.Object{
-			deploymentOf(), &corev1.Service{ObjectMeta: objectMeta("mlflow")}, serviceAccountOf("mlflow-sa"),
+			mlflowDeployment(), &corev1.Service{ObjectMeta: objectMeta("mlflow")}, serviceAccountOf("mlflow-sa"),
 			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "mlflow"}}, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "mlflow"}},
 		}
 		policies := &networkingv1.NetworkPolicyList{}

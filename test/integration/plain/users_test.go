@@ -37,9 +37,8 @@ var (
 	editors  = []string{"edit", "admin"}
 )
 
-// Each role has its own namespace, and a user who has only this role. Kubernetes aggregates shipped roles to view, edit and admin; the others are
-// bound by name.
-var _ = Describe("Users with the aggregated roles", func() {
+// Each role has its own namespace, and a user who has only this role. Kubernetes aggregates some shipped roles to view, edit and admin.
+var _ = Describe("Users with the shipped and aggregated roles", func() {
 	permissions := []permission{
 		{operatorGroup, "mlflows", "get", append([]string{"mlflow-operator-mlflow-view", "mlflow-operator-mlflow-edit", "mlflow-operator-mlflow-admin"}, allRoles...)},
 		{operatorGroup, "mlflows", "create", append([]string{"mlflow-operator-mlflow-edit", "mlflow-operator-mlflow-admin"}, editors...)},

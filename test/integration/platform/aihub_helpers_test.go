@@ -59,7 +59,7 @@ func withGateway(hub *platformv1alpha1.AIHub) {
 	hub.Spec.Gateway = &platformv1alpha1.AIHubGateway{Domain: "hub.example.com"}
 }
 
-// createHub creates an AIHub, and deletes it with its Catalog after the spec.
+// createHub creates an AIHub when the webhooks respond, and deletes it with its Catalog after the spec.
 func createHub(ctx context.Context, hub *platformv1alpha1.AIHub) *platformv1alpha1.AIHub {
 	GinkgoHelper()
 	waitForWebhooks(ctx)

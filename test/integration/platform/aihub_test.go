@@ -73,7 +73,7 @@ var _ = Describe("An AIHub", func() {
 		Expect(env.Admin.Create(ctx, withoutSpec)).To(MatchError(ContainSubstring("spec: Required value")))
 	}, NodeTimeout(specTimeout))
 
-	It("is deleted after its Catalog, and foreign objects are kept [modelregistry-110]", func(ctx SpecContext) {
+	It("is deleted with its Catalog, and keeps its namespace and a foreign Catalog [modelregistry-110]", func(ctx SpecContext) {
 		instances := absentNamespace()
 		hub := createHub(ctx, newHub(instances))
 		c := catalogIn(instances)
@@ -141,7 +141,7 @@ var _ = Describe("An AIHub", func() {
 		env.WaitFor(ctx, catalogIn(instances), nil)
 	}, NodeTimeout(specTimeout))
 
-	It("moves its Catalog with its namespace, and deletes it when the platform disables it [D27]", func(ctx SpecContext) {
+	It("moves its Catalog when instancesNamespace changes, and deletes the Catalog while its management state is Removed [D27]", func(ctx SpecContext) {
 		first, second := absentNamespace(), absentNamespace()
 		hub := createHub(ctx, newHub(first))
 		env.WaitFor(ctx, catalogIn(first), nil)
@@ -157,8 +157,8 @@ var _ = Describe("An AIHub", func() {
 		env.WaitFor(ctx, catalogIn(second), nil)
 	}, NodeTimeout(specTimeout))
 
-	It("deletes the Deployments of the legacy operator, and no others", func(ctx SpecContext) {
-		legacyDeployment := create(ctx, newLegacyDeployment(nil, "catalog-controller-manager"))
+	It("deletes a Deployment of the legacy operator once, and no others", func(ctx SpecContext) {
+		unowned := create(ctx, newLegacyDeployment(nil, "catalog-controller-manager"))
 		hub := createHub(ctx, newHub(absentNamespace()))
 		waitForHubCondition(ctx, hub, "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
 		replaced := create(ctx, newLegacyDeployment(hub, "model-registry-operator-controller-manager"))
@@ -171,8 +171,8 @@ var _ = Describe("An AIHub", func() {
 		waitForHubCondition(ctx, hub, "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
 		env.Get(ctx, recreated)
 		Expect(recreated.DeletionTimestamp).To(BeNil())
-		env.Get(ctx, legacyDeployment)
-		Expect(legacyDeployment.DeletionTimestamp).To(BeNil())
+		env.Get(ctx, unowned)
+		Expect(unowned.DeletionTimestamp).To(BeNil())
 	}, NodeTimeout(specTimeout))
 
 	It("does not delete a Deployment of a tenant with the name of a legacy one, and stays ready", func(ctx SpecContext) {
@@ -208,7 +208,7 @@ var _ = Describe("An AIHub", func() {
 })
 
 var _ = Describe("Registries with an AIHub", func() {
-	It("are published as the AIHub configures, without a restart of the manager, until it is deleted [modelregistry-104] [modelregistry-112]", func(ctx SpecContext) {
+	It("are published as the AIHub configures, without a restart of the manager, until the AIHub is deleted [modelregistry-104] [modelregistry-112]", func(ctx SpecContext) {
 		pid := manager.Process.PID
 		instances := createRegistriesNamespace(ctx)
 		waitForWebhooks(ctx)
@@ -264,7 +264,7 @@ var _ = Describe("Registries with an AIHub", func() {
 		Eventually(createRegistry).WithContext(ctx).Should(Succeed())
 	}, NodeTimeout(specTimeout))
 
-	It("cannot be in another namespace than REGISTRIES_NAMESPACE, which the AIHub reports", func(ctx SpecContext) {
+	It("cannot be assigned a namespace other than REGISTRIES_NAMESPACE, and the AIHub reports that", func(ctx SpecContext) {
 		manager.StopTemporarily(ctx)
 		startAnotherManager(ctx, framework.ManagerOptions{WebhookPort: env.Installed.WebhookPort, Args: []string{"--components=platform,modelregistry,modelcatalog"}, Env: []string{"REGISTRIES_NAMESPACE=set-namespace"}})
 		instances := env.Namespace(ctx, "registries")
@@ -276,8 +276,8 @@ var _ = Describe("Registries with an AIHub", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-// expectWrites waits until the manager is idle, and checks that it sent at most limit writes for the AIHub: finalizer, namespace, Catalog, and
-// status, which it writes twice if the webhooks do not know the namespace yet.
+// expectWrites waits until the manager is idle, checks that it sent at most limit writes for the AIHub, and returns the position in the
+// audit log. The writes are the finalizer, the namespace, the Catalog, and the status, twice if the webhooks do not know the namespace yet.
 func expectWrites(start framework.AuditPosition, limit int) framework.AuditPosition {
 	GinkgoHelper()
 	waitIdle()

@@ -31,7 +31,7 @@ func gatewayOf(r *unstructured.Unstructured) string {
 }
 
 var _ = Describe("An MLflow on a cluster with the platform operator", func() {
-	It("waits for the MLflowOperator without polling, and starts when that is ready [mlflow-65] [mlflow-68]", func(ctx SpecContext) {
+	It("waits for the MLflowOperator without polling, and starts when it is ready [mlflow-65] [mlflow-68]", func(ctx SpecContext) {
 		m := create(ctx, newMLflow())
 		for _, conditionType := range []string{"MLflowOperatorReady", "Available"} {
 			env.WaitForCondition(ctx, m, conditionType, metav1.ConditionFalse, "MLflowOperatorMissing")
@@ -42,7 +42,7 @@ var _ = Describe("An MLflow on a cluster with the platform operator", func() {
 		Expect(gate.ObservedGeneration).To(Equal(m.Generation))
 		waitIdle()
 		env.ExpectIdle(manager.User, idlePeriod)
-		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(deploymentOf()), deploymentOf())).NotTo(Succeed())
+		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(mlflowDeployment()), mlflowDeployment())).NotTo(Succeed())
 
 		// After the spec, the MLflow is deleted first, because it blocks the deletion of the MLflowOperator.
 		module := mlflowOperator(func(m *platformv1alpha1.MLflowOperator) { m.Spec.SectionTitle = "" })
@@ -93,17 +93,17 @@ var _ = Describe("An MLflow on a cluster with the platform operator", func() {
 		Expect(module.Status.Phase).To(Equal(platformv1alpha1.PhaseProgressing))
 		Expect(module.Finalizers).To(ContainElement(finalizer))
 		env.WaitForCondition(ctx, m, "MLflowOperatorReady", metav1.ConditionFalse, "MLflowInstancesPresent")
-		Expect(conditions.IsTrue(m.Status.Conditions, "Available")).To(BeTrue(), "the MLflow is not being deleted")
+		Expect(conditions.IsTrue(m.Status.Conditions, "Available")).To(BeTrue(), "the MLflow stays available")
 		waitIdle()
 		env.ExpectIdle(manager.User, idlePeriod)
 
 		// Child objects that are deleted or changed while the deletion is blocked are restored.
 		Expect(env.Admin.Delete(ctx, networkPolicy())).To(Succeed())
 		env.WaitFor(ctx, networkPolicy(), nil)
-		env.Patch(ctx, deploymentOf(), map[string]any{"spec": map[string]any{"replicas": 3}})
+		env.Patch(ctx, mlflowDeployment(), map[string]any{"spec": map[string]any{"replicas": 3}})
 		Eventually(func(g Gomega) {
 			d := &appsv1.Deployment{}
-			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(deploymentOf()), d)).To(Succeed())
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(mlflowDeployment()), d)).To(Succeed())
 			g.Expect(*d.Spec.Replicas).To(Equal(int32(1)))
 		}).WithContext(ctx).Should(Succeed())
 
@@ -144,7 +144,7 @@ var _ = Describe("An MLflow on a cluster with the platform operator", func() {
 })
 
 var _ = Describe("The component platform", func() {
-	It("never needs a permission that the shipped roles lack", func(ctx SpecContext) {
+	It("needs only permissions of the shipped roles", func(ctx SpecContext) {
 		start := env.AuditPosition()
 		manager.Restart(ctx)
 		create(ctx, platformVersionConfigMap("2.30.0"))
@@ -156,7 +156,7 @@ var _ = Describe("The component platform", func() {
 		Expect(env.Since(start).ByUser(manager.User).Forbidden()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
-	It("removes its finalizer when it is disabled, so that the deletion of the MLflowOperator finishes [D32]", func(ctx SpecContext) {
+	It("does not block the deletion of an MLflowOperator while it is disabled [D32]", func(ctx SpecContext) {
 		module := create(ctx, mlflowOperator())
 		m := create(ctx, newMLflow())
 		waitAvailable(ctx, m)
@@ -178,7 +178,7 @@ var _ = Describe("The component platform", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("is disabled by default, and enabled by a flag, the list of components or a variable [mlflow-66]", func(ctx SpecContext) {
-		operator := create(ctx, mlflowOperator())
+		module := create(ctx, mlflowOperator())
 		manager.StopTemporarily(ctx)
 		for _, test := range []struct {
 			options framework.ManagerOptions
@@ -190,17 +190,17 @@ var _ = Describe("The component platform", func() {
 			{framework.ManagerOptions{Env: []string{"ENABLE_PLATFORM=true"}}, true},
 			{framework.ManagerOptions{Env: []string{"ENABLE_PLATFORM=false", "ENABLE_MLFLOW_OPERATOR_MODULE_CONTROLLER=true"}}, false},
 		} {
-			env.Patch(ctx, operator, map[string]any{"status": nil}, "status")
+			env.Patch(ctx, module, map[string]any{"status": nil}, "status")
 			start := env.AuditPosition()
 			testedManager := startAnotherManager(ctx, test.options)
 			if test.enabled {
-				waitReady(ctx, operator, metav1.ConditionTrue, "Ready")
+				waitReady(ctx, module, metav1.ConditionTrue, "Ready")
 			} else {
 				env.WaitIdle(testedManager.User, idlePeriod, specTimeout)
 				env.ExpectIdle(testedManager.User, idlePeriod)
 				Expect(env.Since(start).ByUser(testedManager.User).ForResource("mlflowoperators").Writes()).To(BeEmpty())
-				env.Get(ctx, operator)
-				Expect(operator.Status.Conditions).To(BeEmpty())
+				env.Get(ctx, module)
+				Expect(module.Status.Conditions).To(BeEmpty())
 			}
 			testedManager.Stop(ctx)
 		}

@@ -56,18 +56,18 @@ func create[T client.Object](ctx context.Context, object T) T {
 	return object
 }
 
-// deleteAndWait deletes an object, and waits until it is deleted and, for an MLflow, also its child objects.
+// deleteAndWait deletes an object, and waits until it is deleted and, for an MLflow, also its Deployment, NetworkPolicy and HTTPRoute.
 func deleteAndWait(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, object))).To(Succeed())
 	env.WaitDeleted(ctx, object)
-	if _, isServer := object.(*mlflowv1.MLflow); !isServer {
+	if _, isMLflow := object.(*mlflowv1.MLflow); !isMLflow {
 		return
 	}
-	env.WaitDeleted(ctx, deploymentOf(), networkPolicy(), httpRoute())
+	env.WaitDeleted(ctx, mlflowDeployment(), networkPolicy(), httpRoute())
 }
 
-func deploymentOf() *appsv1.Deployment {
+func mlflowDeployment() *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow"}}
 }
 
@@ -132,8 +132,8 @@ func startAnotherManager(ctx context.Context, options framework.ManagerOptions) 
 	return env.StartManager(ctx, options)
 }
 
-// deleteCRD deletes a CRD that the manager requires, and returns a function that restores it. The manager restarts. After the
-// spec, the CRD is restored in any case.
+// deleteCRD deletes a CRD that the manager requires, waits until the manager has restarted, and returns a function that restores the CRD.
+// The end of the spec restores it if the spec did not.
 func deleteCRD(ctx context.Context, name string) (restore func(context.Context)) {
 	GinkgoHelper()
 	restore = env.DeleteCRD(ctx, name)

@@ -21,7 +21,7 @@ func expectKstatus(ctx context.Context, object client.Object, want string) {
 
 // Package all_components tests the other kinds.
 var _ = Describe("Tools based on kstatus", func() {
-	It("derive Current, InProgress and Failed for MLflowOperators", func(ctx SpecContext) {
+	It("derive Current and Failed for MLflowOperators", func(ctx SpecContext) {
 		samples, err := framework.ReadObjects("../../../config/samples/platform_mlflowoperator.yaml")
 		Expect(err).NotTo(HaveOccurred())
 		m := create(ctx, samples[0])
@@ -32,7 +32,7 @@ var _ = Describe("Tools based on kstatus", func() {
 		expectKstatus(ctx, m, "Current Ready")
 	}, NodeTimeout(specTimeout))
 
-	It("derive Terminating for an MLflowOperator that MLflow objects block", func(ctx SpecContext) {
+	It("derive Terminating for an MLflowOperator whose deletion an MLflow blocks", func(ctx SpecContext) {
 		m := create(ctx, mlflowOperator())
 		expectKstatus(ctx, m, "Current Ready")
 		s := create(ctx, newMLflow())

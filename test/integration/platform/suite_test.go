@@ -1,4 +1,4 @@
-// Package platform_test tests on a real control plane the custom resources of the platform operator: MLflowOperator and AIHub.
+// Package platform_test tests the custom resources of the platform operator, MLflowOperator and AIHub, on a real control plane.
 package platform_test
 
 import (
@@ -23,8 +23,8 @@ const (
 	idlePeriod = 4 * time.Second
 )
 
-// All specs share one control plane with every optional API, and one manager with the shipped permissions. The variable of the legacy
-// operator enables its controller of MLflowOperators. A spec with other options stops this manager and restarts it.
+// All specs share one control plane with the APIs of OpenShift, and one manager with the shipped permissions. A variable of the legacy
+// operator enables the component platform. A spec with other options stops this manager and restarts it.
 var (
 	env     *framework.Env
 	manager *framework.Manager

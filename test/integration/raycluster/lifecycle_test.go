@@ -107,25 +107,25 @@ var _ = Describe("A RayCluster on OpenShift", func() {
 		env.Patch(ctx, rayCluster, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 	}, NodeTimeout(specTimeout))
 
-	It("has child objects recreated that a user deletes", func(ctx SpecContext) {
+	It("has its child objects recreated after a user deletes them", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "drift")
 		rayCluster := create(ctx, newRayCluster(ns, "demo", withVersion, withInjectedFields))
 		objects := append(proxyObjects(rayCluster), routeOf(rayCluster, namesOf(rayCluster).Client))
 		env.WaitExists(ctx, objects...)
 		waitSecured(ctx, rayCluster)
 		for _, o := range objects {
-			before := o.GetUID()
+			uid := o.GetUID()
 			Expect(env.Admin.Delete(ctx, o)).To(Succeed())
 			Eventually(func(g Gomega) {
 				g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(o), o)).To(Succeed())
-				g.Expect(o.GetUID()).NotTo(Equal(before))
+				g.Expect(o.GetUID()).NotTo(Equal(uid))
 			}).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed(), "%T", o)
 		}
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), idlePeriod)
 	}, NodeTimeout(specTimeout))
 
-	It("gets no objects if another cluster runs it [R23]", func(ctx SpecContext) {
+	It("gets no objects if MultiKueue runs it in another cluster [R23]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "multikueue")
 		remote := create(ctx, newRayCluster(ns, "remote", withVersion, setField(raycluster.ManagerMultiKueue, "spec", "managedBy")))
 		local := create(ctx, newRayCluster(ns, "local", withVersion))
@@ -136,7 +136,7 @@ var _ = Describe("A RayCluster on OpenShift", func() {
 		Expect(remote.GetFinalizers()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
-	It("is not reachable while it is suspended, keeps its identity, and has no finalizer [R7] [R28]", func(ctx SpecContext) {
+	It("is not reachable while it is suspended, keeps its cookie secret, and has no finalizer [R7] [R28]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "suspended")
 		rayCluster := create(ctx, newRayCluster(ns, "demo", withVersion, withInjectedFields, setField(true, "spec", "suspend")))
 		waitSecured(ctx, rayCluster)
@@ -192,7 +192,7 @@ var _ = Describe("The ClusterRoleBinding of a RayCluster", func() {
 		env.WaitDeleted(ctx, rayCluster, binding)
 	}, NodeTimeout(specTimeout))
 
-	It("is deleted when the manager starts if the finalizer of its cluster was removed while it was down", func(ctx SpecContext) {
+	It("is deleted when the manager starts if the finalizer of its cluster was removed while the manager was down", func(ctx SpecContext) {
 		rayCluster := create(ctx, newRayCluster(env.Namespace(ctx, "forced"), "demo", withVersion))
 		binding := bindingOf(rayCluster)
 		env.WaitExists(ctx, binding)

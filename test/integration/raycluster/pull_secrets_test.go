@@ -16,7 +16,7 @@ import (
 // unpullableImage is an image that the fake kubelet cannot pull.
 const unpullableImage = "testcluster.invalid/image-pull:1"
 
-// createPod creates a pod as KubeRay would. It runs, or waits for its image.
+// createPod creates a pod as KubeRay would. The pod runs, or waits for its image if that is unpullableImage.
 func createPod(ctx context.Context, rayCluster *unstructured.Unstructured, nodeType, image string) *corev1.Pod {
 	GinkgoHelper()
 	p := &corev1.Pod{
@@ -36,7 +36,7 @@ func addPullSecret(ctx context.Context, rayCluster *unstructured.Unstructured) {
 	env.Patch(ctx, account, map[string]any{"imagePullSecrets": []any{map[string]any{"name": "late-dockercfg"}}})
 }
 
-func waitForImagePull(ctx context.Context, p *corev1.Pod) {
+func waitForImagePullBackOff(ctx context.Context, p *corev1.Pod) {
 	GinkgoHelper()
 	env.WaitFor(ctx, p, func(g Gomega) {
 		g.Expect(p.Status.ContainerStatuses).NotTo(BeEmpty())
@@ -49,14 +49,14 @@ var _ = Describe("A Ray pod that was created before its ServiceAccount had pull 
 		rayCluster := create(ctx, newRayCluster(env.Namespace(ctx, "pull"), "demo", withVersion))
 		env.WaitExists(ctx, proxyObjects(rayCluster)...)
 		head, worker := createPod(ctx, rayCluster, raycluster.NodeTypeHead, unpullableImage), createPod(ctx, rayCluster, raycluster.NodeTypeWorker, unpullableImage)
-		waitForImagePull(ctx, head)
-		waitForImagePull(ctx, worker)
+		waitForImagePullBackOff(ctx, head)
+		waitForImagePullBackOff(ctx, worker)
 		addPullSecret(ctx, rayCluster)
 		env.WaitDeleted(ctx, head, worker)
 		Expect(env.WaitForEvent(ctx, rayCluster, "PullSecretsMissing", "")).To(ContainSubstring("late-dockercfg"))
 	}, NodeTimeout(specTimeout))
 
-	It("is kept if it runs, or if its user lists pull Secrets [raycluster-6] [R22]", func(ctx SpecContext) {
+	It("is kept if it runs, or if its RayCluster lists pull Secrets [raycluster-6] [R22]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "nopull")
 		running := create(ctx, newRayCluster(ns, "running", withVersion))
 		listed := create(ctx, newRayCluster(ns, "listed", withVersion,
@@ -64,7 +64,7 @@ var _ = Describe("A Ray pod that was created before its ServiceAccount had pull 
 		env.WaitExists(ctx, append(proxyObjects(running), proxyObjects(listed)...)...)
 		runningPod, waitingPod := createPod(ctx, running, raycluster.NodeTypeHead, "registry.example.com/ray:1"), createPod(ctx, listed, raycluster.NodeTypeHead, unpullableImage)
 		env.WaitFor(ctx, runningPod, func(g Gomega) { g.Expect(runningPod.Status.Phase).To(Equal(corev1.PodRunning)) })
-		waitForImagePull(ctx, waitingPod)
+		waitForImagePullBackOff(ctx, waitingPod)
 		start := env.AuditPosition()
 		addPullSecret(ctx, running)
 		addPullSecret(ctx, listed)

@@ -66,7 +66,7 @@ var _ = Describe("The settings of Ray", Serial, func() {
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), idlePeriod)
 	}, NodeTimeout(specTimeout))
 
-	It("release a terminating cluster that was secured while OAuth was enabled [R6] [R7]", func(ctx SpecContext) {
+	It("do not block the deletion of a cluster that was secured while OAuth was enabled [R6] [R7]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "endoff")
 		rayCluster := create(ctx, newRayCluster(ns, "demo", withVersion, withInjectedFields))
 		b := bindingOf(rayCluster)

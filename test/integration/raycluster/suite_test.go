@@ -19,8 +19,8 @@ const (
 	operatorNamespace = "opendatahub"
 )
 
-// All specs share one OpenShift control plane and one manager with exactly the shipped permissions; each has its own namespace. KubeRay does not
-// run. The specs write its objects. Specs that change the settings of all clusters are serial.
+// All specs share one OpenShift control plane and one manager with exactly the shipped permissions. Each spec has its own namespace.
+// KubeRay does not run; the specs write its objects. Specs that change the settings of all clusters are serial.
 var (
 	env     *framework.Env
 	manager *framework.Manager

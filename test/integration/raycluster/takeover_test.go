@@ -57,7 +57,7 @@ func newObject(apiVersion, kind, name string, fields map[string]any) map[string]
 	return content
 }
 
-// createLegacyChildren creates the child objects of a cluster as the CodeFlare operator did.
+// createLegacyChildren creates the child objects of the proxy of a cluster as the CodeFlare operator did, except the Service.
 func createLegacyChildren(ctx context.Context, rayCluster *unstructured.Unstructured, cookie string) {
 	GinkgoHelper()
 	name := rayCluster.GetName()
@@ -92,7 +92,7 @@ var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
 		for _, rayCluster := range []*unstructured.Unstructured{legacy, renamed, suspended} {
 			createLegacyChildren(ctx, rayCluster, cookie)
 		}
-		By("renaming the objects of a running cluster with legacy names")
+		By("adding objects with names without a hash to a cluster with the version annotation")
 		serviceName, policyName, bindingName := "renamed-oauth", "renamed-head", "renamed-"+ns+"-auth"
 		applyLegacy(ctx, renamed, newObject("v1", "Service", serviceName, map[string]any{"spec": map[string]any{
 			"ports": []any{map[string]any{"name": "oauth-proxy", "port": int64(443), "protocol": "TCP", "targetPort": "oauth-proxy"}}}}))

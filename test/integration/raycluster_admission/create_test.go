@@ -137,7 +137,7 @@ var _ = Describe("A new RayCluster", func() {
 		Expect(mounts).To(HaveLen(3))
 	}, NodeTimeout(specTimeout))
 
-	It("is not changed if another cluster runs it [R23]", func(ctx SpecContext) {
+	It("is not changed if MultiKueue runs it in another cluster [R23]", func(ctx SpecContext) {
 		rayCluster := createRayCluster(ctx, newRayCluster(namespace, minimal, setField(raycluster.ManagerMultiKueue, "spec", "managedBy")))
 		Expect(rayCluster.GetAnnotations()).To(BeEmpty())
 		Expect(containerNames(headPodSpec(rayCluster).Containers)).To(Equal([]string{"ray-head"}))
@@ -217,7 +217,7 @@ var _ = Describe("With a newer CRD", Ordered, func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("nothing is injected for mTLS if KubeRay 1.7 issues the certificates, even if that is enabled later [R29]", func(ctx SpecContext) {
+	It("nothing is injected for mTLS if KubeRay 1.7 issues the certificates, even if an update enables tlsOptions [R29]", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "ray")
 		rayCluster := createRayCluster(ctx, newRayCluster(namespace, minimal, setField(true, "spec", "tlsOptions", "enabled")))
 		Expect(headPodSpec(rayCluster).InitContainers).To(BeEmpty())

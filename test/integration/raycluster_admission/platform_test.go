@@ -93,7 +93,7 @@ func waitForNoInjection(ctx context.Context) {
 	}).WithContext(ctx).Should(Succeed())
 }
 
-// childrenOf returns the child objects of a cluster with only their names.
+// childrenOf returns child objects of a cluster with only their names.
 func childrenOf(rayCluster *unstructured.Unstructured) []client.Object {
 	n, objectMeta := namesOf(rayCluster), func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: rayCluster.GetNamespace(), Name: name}
@@ -120,7 +120,7 @@ var _ = Describe("The KubeRay of the platform", Serial, func() {
 		By("creating its webhook")
 		uninstall := installPlatformKubeRay(ctx)
 		waitForNoInjection(ctx)
-		env.WaitFor(ctx, stored, func(g Gomega) { // the user changes nothing
+		env.WaitFor(ctx, stored, func(g Gomega) { // without an update by the user
 			g.Expect(containerNames(headPodSpec(stored).Containers)).To(Equal([]string{"ray-head"}))
 			g.Expect(headPodSpec(stored).InitContainers).To(BeEmpty())
 			g.Expect(headPodSpec(stored).Volumes).To(BeEmpty())
@@ -178,12 +178,12 @@ var _ = Describe("The OAuth server of OpenShift", Serial, func() {
 		Expect(containerNames(headPodSpec(stored).Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))
 		env.WaitExists(ctx, childrenOf(stored)...)
 
-		By("removing the API of users")
+		By("removing the API group user.openshift.io")
 		restore := env.DeleteCRD(ctx, "groups.user.openshift.io")
 		n := namesOf(stored)
 		waitForSidecar := func(rayCluster *unstructured.Unstructured, name string) {
 			GinkgoHelper()
-			env.WaitFor(ctx, rayCluster, func(g Gomega) { // the user changes nothing
+			env.WaitFor(ctx, rayCluster, func(g Gomega) { // without an update by the user
 				g.Expect(containerNames(headPodSpec(rayCluster).Containers)).To(Equal([]string{"ray-head", name}))
 			})
 		}
@@ -202,7 +202,7 @@ var _ = Describe("The OAuth server of OpenShift", Serial, func() {
 		env.Get(ctx, service)
 		Expect(service.Annotations).To(HaveKeyWithValue(oauthproxy.ServingCertAnnotation, n.ProxyTLS))
 
-		By("restoring the API of users")
+		By("restoring the API group user.openshift.io")
 		restore(ctx)
 		waitForSidecar(stored, "oauth-proxy")
 		waitForSidecar(created, "oauth-proxy")

@@ -73,7 +73,7 @@ var _ = Describe("A RayCluster with the real KubeRay", func() {
 		deleteCompletely(ctx, live)
 	}, SpecTimeout(specTimeout))
 
-	It("can be wrapped in an AppWrapper, which alone has the queue [raycluster-26]", func(ctx SpecContext) {
+	It("can be wrapped in an AppWrapper, and only the AppWrapper is queued [raycluster-26]", func(ctx SpecContext) {
 		namespace := createQueue(ctx)
 		wrapped := newRayCluster(namespace, "wrapped")
 		unstructured.RemoveNestedField(wrapped.Object, "metadata", "namespace")
@@ -148,7 +148,7 @@ var _ = Describe("A RayCluster with the real KubeRay", func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("gets a new CA if that of its Secret is invalid, which is reported, and old pods are still trusted [R11]", func(ctx SpecContext) {
+	It("gets a new CA and an Event if its CA Secret is invalid, and still trusts the previous CA [R11]", func(ctx SpecContext) {
 		live := waitReady(ctx, createAndCleanUp(ctx, newRayCluster(env.Namespace(ctx, "ray"), "broken")))
 		waitForCertificates(ctx, live, 3)
 		secret := &corev1.Secret{}

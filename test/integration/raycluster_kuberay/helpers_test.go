@@ -155,7 +155,8 @@ func deleteCompletely(ctx context.Context, cluster *unstructured.Unstructured) {
 	})
 }
 
-// changeSettings replaces the settings of the CodeFlare operator, and waits until admission uses them. They are restored after the spec.
+// changeSettings replaces the settings of the CodeFlare operator, and waits until admission uses them. The original settings are restored
+// after the spec.
 func changeSettings(ctx context.Context, text, sidecar, initContainers string) {
 	GinkgoHelper()
 	set := func(ctx context.Context, text, sidecar, initContainers string) {
@@ -179,7 +180,7 @@ func waitForInjection(ctx context.Context, sidecar, initContainers string) {
 	})
 }
 
-// containerNames returns the names of the containers in a field of the pod spec of the head.
+// containerNames returns the names of the containers in a field of the pod spec of the head, joined by commas.
 func containerNames(cluster *unstructured.Unstructured, field string) string {
 	list, _, _ := unstructured.NestedSlice(cluster.Object, "spec", "headGroupSpec", "template", "spec", field)
 	var out []string
@@ -191,7 +192,7 @@ func containerNames(cluster *unstructured.Unstructured, field string) string {
 	return strings.Join(out, ",")
 }
 
-// createQueueDefaults creates the ResourceFlavor that all queues share, and waits until all webhooks respond.
+// createQueueDefaults creates the ResourceFlavor that all queues share, and waits until the webhooks of Kueue and of RayClusters respond.
 func createQueueDefaults(ctx context.Context) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {

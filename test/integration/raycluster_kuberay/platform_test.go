@@ -29,7 +29,7 @@ const bypassLabel = "testcluster/stored"
 func createWithoutWebhooks(ctx context.Context, cluster *unstructured.Unstructured) *unstructured.Unstructured {
 	GinkgoHelper()
 	cluster.SetLabels(map[string]string{bypassLabel: ""})
-	selectObjects := func(ctx context.Context, selector string) {
+	setObjectSelector := func(ctx context.Context, selector string) {
 		GinkgoHelper()
 		patch := client.RawPatch(types.JSONPatchType, []byte(`[{"op": "add", "path": "/webhooks/0/objectSelector", "value": `+selector+`}]`))
 		for _, configuration := range []*unstructured.Unstructured{
@@ -49,11 +49,11 @@ func createWithoutWebhooks(ctx context.Context, cluster *unstructured.Unstructur
 			g.Expect(hasVersion).To(Equal(wantPresent))
 		})
 	}
-	selectObjects(ctx, `{"matchExpressions": [{"key": "`+bypassLabel+`", "operator": "DoesNotExist"}]}`)
-	DeferCleanup(selectObjects, "{}", NodeTimeout(specTimeout))
+	setObjectSelector(ctx, `{"matchExpressions": [{"key": "`+bypassLabel+`", "operator": "DoesNotExist"}]}`)
+	DeferCleanup(setObjectSelector, "{}", NodeTimeout(specTimeout))
 	waitForVersionAnnotation(ctx, false)
 	live := createAndCleanUp(ctx, cluster.DeepCopy())
-	selectObjects(ctx, "{}")
+	setObjectSelector(ctx, "{}")
 	cluster.SetName(cluster.GetName() + "-probe")
 	waitForVersionAnnotation(ctx, true)
 	return live
@@ -187,7 +187,7 @@ var _ = Describe("RayClusters next to the KubeRay of the platform", func() {
 		}
 	}, SpecTimeout(2*specTimeout))
 
-	It("are secured by the operator if the cluster serves no Routes, with policies that the platform does not delete", func(ctx SpecContext) {
+	It("are secured by the operator if the Route API is not served, with policies that the platform does not delete", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "ray")
 		legacy := createWithoutWebhooks(ctx, newRayCluster(namespace, "legacy"))
 		eventually(ctx, func(g Gomega) { g.Expect(listPolicies(ctx, g, namespace)).To(HaveKeyWithValue("legacy-head", true)) })

@@ -36,7 +36,7 @@ func installOpenShiftAPIs(ctx context.Context) {
 }
 
 var _ = Describe("A RayCluster with other settings", func() {
-	It("is published by a Route with OAuth on OpenShift, and keeps the status that the router sets [raycluster-28]", func(ctx SpecContext) {
+	It("is published by a Route with OAuth on OpenShift, whose status the operator does not change [raycluster-28]", func(ctx SpecContext) {
 		installOpenShiftAPIs(ctx)
 		changeSettings(ctx, strings.Replace(settings, "rayDashboardOAuthEnabled: false", "rayDashboardOAuthEnabled: true", 1), string(raycluster.AuthOAuth), raycluster.InitCertificate)
 		live := waitReady(ctx, createAndCleanUp(ctx, newRayCluster(env.Namespace(ctx, "ray"), "oauth")))

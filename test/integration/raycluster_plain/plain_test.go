@@ -99,7 +99,7 @@ var _ = Describe("A RayCluster on plain Kubernetes", Serial, func() {
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), idlePeriod, waitTimeout)
 	}, NodeTimeout(specTimeout))
 
-	It("is rendered as by the CodeFlare operator without OAuth and mTLS, except for the unreachable client port [R17] [R32]", func(ctx SpecContext) {
+	It("has the dashboard Ingress of the CodeFlare operator if OAuth and mTLS are disabled, but no Ingress of the client port [R17] [R32]", func(ctx SpecContext) {
 		env.SetConfigMap(ctx, operatorNamespace, "codeflare-operator-config", "config.yaml", "kuberay: {rayDashboardOAuthEnabled: false, mTLSEnabled: false, ingressDomain: apps.example.org}")
 		ns := env.Namespace(ctx, "open")
 		rayCluster := create(ctx, newRayCluster(ns, "demo"), raycluster.AuthNone)
@@ -122,7 +122,7 @@ var _ = Describe("A RayCluster on plain Kubernetes", Serial, func() {
 		Expect(rayCluster.GetFinalizers()).To(BeEmpty(), "the cluster has no cluster-scoped objects")
 	}, NodeTimeout(specTimeout))
 
-	It("loses sidecar and certificates when they are disabled, and the objects created for them [R28]", func(ctx SpecContext) {
+	It("keeps disabled sidecars and certificates while it runs, and loses them and their objects when it is suspended [R28]", func(ctx SpecContext) {
 		env.SetConfigMap(ctx, operatorNamespace, "codeflare-operator-config", "config.yaml", "kuberay: {ingressDomain: apps.example.org}")
 		ns := env.Namespace(ctx, "disabled")
 		rayCluster := create(ctx, newRayCluster(ns, "demo"), raycluster.AuthProxy)

@@ -37,7 +37,8 @@ func listNamespacedKinds() []schema.GroupVersionKind {
 	return all
 }
 
-// listObjects returns the objects of a namespace, except those that the cluster creates in each namespace, and those of KubeRay.
+// listObjects returns the objects of a namespace, except those that the cluster creates in each namespace, those that KubeRay creates, and
+// completed Pods and Jobs.
 func listObjects(ctx context.Context, namespace string) []*unstructured.Unstructured {
 	GinkgoHelper()
 	var all []*unstructured.Unstructured

@@ -46,7 +46,7 @@ func filterMLflowObjects(objects []*unstructured.Unstructured) []*unstructured.U
 	})
 }
 
-// restore creates objects and returns the UIDs of the created ones.
+// restore creates the objects that do not exist, and returns the UIDs of the created ones by kind and name.
 func restore(ctx context.Context, objects []*unstructured.Unstructured) map[string]types.UID {
 	GinkgoHelper()
 	restored := map[string]types.UID{}
@@ -67,7 +67,8 @@ func restore(ctx context.Context, objects []*unstructured.Unstructured) map[stri
 	return restored
 }
 
-// sortedKindsAndNames returns the kind and name of each object, except ReplicaSets and the Pods of Deployments, which rollouts replace.
+// sortedKindsAndNames returns the kind and name of each object, except ReplicaSets and Pods, which rollouts replace. It includes the Pods
+// of AppWrappers.
 func sortedKindsAndNames(objects []*unstructured.Unstructured) []string {
 	var all []string
 	for _, o := range objects {

@@ -1,4 +1,5 @@
-// Package restore_test deletes and restores all objects of a user as Velero does, and replaces the CRDs by those of an earlier release.
+// Package restore_test deletes and restores all objects of a user as Velero does, and removes a status field from the CRDs, as if they were
+// from an earlier release.
 package restore_test
 
 import (
@@ -20,7 +21,7 @@ const (
 	idlePeriod = 4 * time.Second
 )
 
-// The specs share one control plane, and one manager with all components and exactly the shipped permissions.
+// The specs share one control plane, and one manager with the default components and exactly the shipped permissions.
 var (
 	env     *everykind.Cluster
 	manager *framework.Manager
@@ -33,7 +34,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	manager = env.StartManager(ctx, env.Options(env.Installed))
 }, NodeTimeout(framework.StartTimeout))
 
-// createAndWaitReady creates the resources of all kinds that do not exist, and waits until all are ready and the manager is idle.
+// createAndWaitReady creates the resources of package everykind that do not exist, and waits until all are ready and the manager is idle.
 func createAndWaitReady(ctx context.Context) []*unstructured.Unstructured {
 	GinkgoHelper()
 	env.Namespace(ctx)

@@ -21,7 +21,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// marker is part of every Secret, in addition to characters that break URLs.
+// marker is part of every Secret in testdata/broken.yaml, some of which also contain characters that break URLs.
 const marker = "zq7planted4f9a"
 
 // excerptBytes is the number of bytes before and after the marker that a failure prints.

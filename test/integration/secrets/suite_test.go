@@ -1,5 +1,5 @@
-// Package secrets_test breaks resources whose Secrets contain a marker, and searches for the marker in everything that is readable without
-// access to Secrets.
+// Package secrets_test creates broken resources whose Secrets contain a marker, and searches for the marker in everything that is readable
+// without access to Secrets.
 package secrets_test
 
 import (

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// serverState is the state of a server that must not change during a take-over. Its pods are replaced once, by pods that lock the volume.
+// serverState is the state of a server that must not change during a take-over. Its pods are replaced at most once.
 type serverState struct {
 	Identities map[string]types.UID
 	ClusterIP  string
@@ -75,7 +75,7 @@ var _ = Describe("A server of the legacy operator", func() {
 		{"with remote stores", "remote.yaml", []string{url, gateway, title}},
 		{"with a customised pod", "customised.yaml", []string{url}},
 	} {
-		It("is taken over with one rollout and one write for each object: "+testCase.title, func(ctx SpecContext) {
+		It("is taken over with at most one rollout and one write for each object: "+testCase.title, func(ctx SpecContext) {
 			legacy := createLegacyObjects(ctx, forceApply, "common.yaml", testCase.file)
 			before, objects, sets := legacy.state(ctx), len(legacy.children), countReplicaSets(ctx)
 			legacy.takeOver(ctx, testCase.variables...)
@@ -148,14 +148,14 @@ var _ = Describe("A server of the legacy operator", func() {
 		}, NodeTimeout(specTimeout))
 
 		It(test.outcome+", written "+test.title, func(ctx SpecContext) {
-			legacy := createLegacyObjects(ctx, withStaleFields(test.write), "common.yaml", "minimal.yaml")
+			legacy := createLegacyObjects(ctx, withStaleLabel(test.write), "common.yaml", "minimal.yaml")
 			legacy.takeOver(ctx)
-			legacy.expectStale(ctx, test.kept)
+			legacy.expectStaleLabel(ctx, test.kept)
 		}, NodeTimeout(specTimeout))
 	}
 
 	It("loses the fields that only the legacy operator set, and no others", func(ctx SpecContext) {
-		legacy := createLegacyObjects(ctx, withStaleFields(forceApply), "common.yaml", "minimal.yaml")
+		legacy := createLegacyObjects(ctx, withStaleLabel(forceApply), "common.yaml", "minimal.yaml")
 		for _, child := range legacy.children {
 			env.SetAnnotation(ctx, child, "example.com/added", "by the user")
 		}
@@ -163,7 +163,7 @@ var _ = Describe("A server of the legacy operator", func() {
 		before := legacy.state(ctx)
 		legacy.takeOver(ctx)
 		Expect(legacy.state(ctx)).To(Equal(before))
-		legacy.expectStale(ctx, false)
+		legacy.expectStaleLabel(ctx, false)
 		for _, child := range legacy.children {
 			Expect(legacy.live(ctx, child).GetAnnotations()).To(HaveKeyWithValue("example.com/added", "by the user"), child.GetKind())
 		}
@@ -173,7 +173,7 @@ var _ = Describe("A server of the legacy operator", func() {
 // staleLabel is a label that a release of the legacy operator set and this operator does not set.
 const staleLabel = "example.com/legacy-release"
 
-func withStaleFields(write writer) writer {
+func withStaleLabel(write writer) writer {
 	return func(ctx context.Context, object *unstructured.Unstructured) {
 		GinkgoHelper()
 		labelled := object.DeepCopy()
@@ -184,8 +184,9 @@ func withStaleFields(write writer) writer {
 	}
 }
 
-// expectStale checks whether the child objects still have staleLabel. PersistentVolumeClaims always keep it, because they are never applied.
-func (legacy *legacyServer) expectStale(ctx context.Context, kept bool) {
+// expectStaleLabel checks whether the child objects still have staleLabel. PersistentVolumeClaims always keep it, because they are never
+// applied.
+func (legacy *legacyServer) expectStaleLabel(ctx context.Context, kept bool) {
 	GinkgoHelper()
 	legacy.removeKind("ConsoleLink")
 	for _, child := range legacy.removeKind("PersistentVolumeClaim") {

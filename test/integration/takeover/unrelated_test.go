@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// newUnrelatedObject returns an object with the labels of the legacy operator, which did not create it.
-func newUnrelatedObject(apiVersion, kind, name string, content map[string]any) *unstructured.Unstructured {
+// newLabelledObject returns an object with the labels that the legacy operator set.
+func newLabelledObject(apiVersion, kind, name string, content map[string]any) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: content}
 	object.SetGroupVersionKind(schema.FromAPIVersionAndKind(apiVersion, kind))
 	object.SetName(name)
@@ -20,10 +20,10 @@ func newUnrelatedObject(apiVersion, kind, name string, content map[string]any) *
 	return object
 }
 
-var _ = Describe("A remaining object of the legacy operator", func() {
-	It("is deleted if it is an unused ServiceAccount with an earlier name", func(ctx SpecContext) {
+var _ = Describe("An object with the labels of the legacy operator", func() {
+	It("is deleted if it is an unused ServiceAccount of the server with an earlier name", func(ctx SpecContext) {
 		legacy := createLegacyObjects(ctx, forceApply, "common.yaml", "customised.yaml")
-		unused := newUnrelatedObject("v1", "ServiceAccount", "mlflow-sa", map[string]any{"automountServiceAccountToken": false})
+		unused := newLabelledObject("v1", "ServiceAccount", "mlflow-sa", map[string]any{"automountServiceAccountToken": false})
 		unused.SetOwnerReferences(append(unused.GetOwnerReferences(), legacy.ownerReference(unused.GetKind())))
 		forceApply(ctx, unused)
 		DeferCleanup(func(ctx SpecContext) {
@@ -35,21 +35,21 @@ var _ = Describe("A remaining object of the legacy operator", func() {
 		Expect(legacy.state(ctx)).To(Equal(before))
 	}, NodeTimeout(specTimeout))
 
-	It("is kept if it has similar labels but was not created for the server", func(ctx SpecContext) {
+	It("is kept if it was not created for the server", func(ctx SpecContext) {
 		legacy := createLegacyObjects(ctx, forceApply, "common.yaml", "minimal.yaml")
 		unrelated := []*unstructured.Unstructured{
-			newUnrelatedObject("v1", "ServiceAccount", "mlflow-client", map[string]any{}),
-			newUnrelatedObject("v1", "ConfigMap", "mlflow-notes", map[string]any{"data": map[string]any{"a": "b"}}),
-			newUnrelatedObject("monitoring.coreos.com/v1", "ServiceMonitor", "mlflow-of-a-user", map[string]any{"spec": map[string]any{
+			newLabelledObject("v1", "ServiceAccount", "mlflow-client", map[string]any{}),
+			newLabelledObject("v1", "ConfigMap", "mlflow-notes", map[string]any{"data": map[string]any{"a": "b"}}),
+			newLabelledObject("monitoring.coreos.com/v1", "ServiceMonitor", "mlflow-of-a-user", map[string]any{"spec": map[string]any{
 				"endpoints": []any{map[string]any{"port": "web"}}, "selector": map[string]any{},
 			}}),
-			newUnrelatedObject("gateway.networking.k8s.io/v1", "HTTPRoute", "mlflow-of-a-user", map[string]any{"spec": map[string]any{}}),
-			newUnrelatedObject("console.openshift.io/v1", "ConsoleLink", "mlflow-of-a-user", map[string]any{"spec": map[string]any{
+			newLabelledObject("gateway.networking.k8s.io/v1", "HTTPRoute", "mlflow-of-a-user", map[string]any{"spec": map[string]any{}}),
+			newLabelledObject("console.openshift.io/v1", "ConsoleLink", "mlflow-of-a-user", map[string]any{"spec": map[string]any{
 				"text": "MLflow", "href": "https://mlflow.example.net", "location": "HelpMenu",
 			}}),
 		}
-		// Another object of the user owns this ServiceAccount, which has the labels of the legacy operator.
-		owned := newUnrelatedObject("v1", "ServiceAccount", "mlflow-of-another", map[string]any{})
+		// ConfigMap mlflow-notes, not the MLflow, owns this ServiceAccount.
+		owned := newLabelledObject("v1", "ServiceAccount", "mlflow-of-another", map[string]any{})
 		for _, object := range unrelated {
 			Expect(env.Admin.Create(ctx, object, client.FieldOwner("another-manager"))).To(Succeed())
 			DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, object)).To(Succeed()) }, NodeTimeout(specTimeout))

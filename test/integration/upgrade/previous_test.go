@@ -61,7 +61,7 @@ func fetchPreviousRelease(ctx context.Context, commit string) (*previousRelease,
 	return previous, os.Rename(partial, previous.manager)
 }
 
-// run returns the standard output of a command, and an error with its standard error.
+// run returns the standard output of a command. If the command fails, the error contains its standard error.
 func run(ctx context.Context, dir string, input []byte, name string, args ...string) ([]byte, error) {
 	command := exec.CommandContext(ctx, name, args...)
 	command.Dir, command.Stdin = dir, bytes.NewReader(input)

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// previousCommit is the version from which users upgrade. Each release sets it to the previous release, and empties the list in
-	// CHANGELOG.md.
+	// previousCommit is the version from which users upgrade. After a release, set it to the commit of the release and empty the list
+	// "Replaced pods" in CHANGELOG.md.
 	previousCommit = "94407fc49cf01c223a3ce7ca93ab923e7900dae2"
 
 	specTimeout = 10 * time.Minute

@@ -24,17 +24,17 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// child is an object that a manager created.
-type child struct {
+// writtenObject is an object that a manager created or changed.
+type writtenObject struct {
 	UID types.UID
 	// Template is spec.template as JSON; null for Jobs and for kinds without it.
 	Template string
 }
 
-// listChildren returns the existing objects that managers wrote, by `Kind namespace/name`.
-func listChildren(ctx context.Context) map[string]child {
+// listWrittenObjects returns the existing objects that managers wrote, by `Kind namespace/name`.
+func listWrittenObjects(ctx context.Context) map[string]writtenObject {
 	GinkgoHelper()
-	all := map[string]child{}
+	all := map[string]writtenObject{}
 	for _, e := range env.Since(0).ObjectWrites(manager.User) {
 		if e.Verb == "create" && e.Code != 201 || e.Subresource != "" || e.DryRun || e.Verb == "delete" {
 			continue
@@ -53,13 +53,13 @@ func listChildren(ctx context.Context) map[string]child {
 		}
 		text, err := json.Marshal(template)
 		Expect(err).NotTo(HaveOccurred())
-		all[fmt.Sprintf("%s %s/%s", kind.Kind, e.Namespace, e.Name)] = child{live.GetUID(), string(text)}
+		all[fmt.Sprintf("%s %s/%s", kind.Kind, e.Namespace, e.Name)] = writtenObject{live.GetUID(), string(text)}
 	}
 	return all
 }
 
-// install applies a kustomization without the Deployment of the manager, as `kubectl apply --server-side` does. Like GitOps tools, it
-// deletes objects that only the installed version has, except Namespaces and CRDs.
+// install applies a kustomization without the Deployment of the manager, as `kubectl apply --server-side --force-conflicts` does. Like
+// GitOps tools, it deletes objects that only the installed version has, except Namespaces and CRDs.
 func install(ctx context.Context, dir string, installed []*unstructured.Unstructured) []*unstructured.Unstructured {
 	GinkgoHelper()
 	objects, err := operator.Kustomize(dir)
@@ -81,8 +81,8 @@ func install(ctx context.Context, dir string, installed []*unstructured.Unstruct
 	return objects
 }
 
-// documentedReplacements returns the Deployments whose pods are replaced according to the unreleased section of the changelog. In the section,
-// REGISTRY is a placeholder for the name of each ModelRegistry.
+// documentedReplacements returns the Deployments whose pods are replaced according to the unreleased section of the changelog. In the
+// section, REGISTRY is a placeholder for the name of each ModelRegistry.
 func documentedReplacements(resources []*unstructured.Unstructured) []string {
 	GinkgoHelper()
 	root, err := cluster.RepositoryRoot()
@@ -108,10 +108,10 @@ func documentedReplacements(resources []*unstructured.Unstructured) []string {
 }
 
 // replacedDeployments returns the Deployments whose pod template changed.
-func replacedDeployments(before, after map[string]child) []string {
+func replacedDeployments(before, after map[string]writtenObject) []string {
 	var names []string
-	for key, previousChild := range before {
-		if current, found := after[key]; found && current.Template != previousChild.Template {
+	for key, previousObject := range before {
+		if current, found := after[key]; found && current.Template != previousObject.Template {
 			names = append(names, key[strings.LastIndex(key, "/")+1:])
 		}
 	}
@@ -119,16 +119,16 @@ func replacedDeployments(before, after map[string]child) []string {
 	return names
 }
 
-// expectKept checks that no child object was deleted or recreated.
-func expectKept(before, after map[string]child) {
+// expectKept checks that no object in before was deleted or recreated.
+func expectKept(before, after map[string]writtenObject) {
 	GinkgoHelper()
 	var lost []string
-	for key, previousChild := range before {
-		if current, found := after[key]; !found || current.UID != previousChild.UID {
+	for key, previousObject := range before {
+		if current, found := after[key]; !found || current.UID != previousObject.UID {
 			lost = append(lost, key)
 		}
 	}
-	Expect(lost).To(BeEmpty(), "child objects that were deleted or recreated")
+	Expect(lost).To(BeEmpty(), "objects that were deleted or recreated")
 }
 
 // repeatedWrites returns the writes to each object that the manager wrote more than once since a position in the audit log, except writes of
@@ -168,7 +168,7 @@ var _ = Describe("An upgrade", func() {
 		resources = append(resources, platform...)
 		env.WaitReady(ctx, resources)
 		env.WaitIdle(manager.User, idlePeriod, waitTimeout)
-		before := listChildren(ctx)
+		before := listWrittenObjects(ctx)
 		Expect(len(before)).To(BeNumerically(">", 40))
 
 		By("upgrading")
@@ -176,7 +176,7 @@ var _ = Describe("An upgrade", func() {
 		objects = install(ctx, "config/default", objects)
 		begin := env.AuditPosition()
 		startManager(ctx, "", resources)
-		after := listChildren(ctx)
+		after := listWrittenObjects(ctx)
 		expectKept(before, after)
 		AddReportEntry("replaced", fmt.Sprint(replacedDeployments(before, after)))
 		Expect(repeatedWrites(begin)).To(BeEmpty(), "objects that were written more than once")
@@ -187,9 +187,9 @@ var _ = Describe("An upgrade", func() {
 		install(ctx, previous.tree+"/config/default", objects)
 		begin = env.AuditPosition()
 		startManager(ctx, previous.manager, resources)
-		downgraded := listChildren(ctx)
+		downgraded := listWrittenObjects(ctx)
 		expectKept(before, downgraded)
-		Expect(replacedDeployments(before, downgraded)).To(BeEmpty(), "the downgrade changed pod templates")
+		Expect(replacedDeployments(before, downgraded)).To(BeEmpty(), "pod templates after the downgrade differ from those before the upgrade")
 		deleted := env.Since(begin).ByUser(manager.User).Where(func(e framework.Entry) bool { return strings.HasPrefix(e.Verb, "delete") && e.Code < 300 })
 		Expect(deleted).To(BeEmpty(), "deletions during the downgrade")
 		env.ExpectIdle(manager.User, idlePeriod)

@@ -45,8 +45,8 @@ func newFleet(i *instance) (*fleet, error) {
 	return f, err
 }
 
-// reportInstances sets the instances and the type constraints of the layer.
-func (f *fleet) reportInstances(ctx context.Context) error {
+// updateLayer sets the instances and the type constraints of the layer.
+func (f *fleet) updateLayer(ctx context.Context) error {
 	prefix := f.leader.base + keyPods
 	response, err := f.leader.etcd.Get(ctx, prefix, clientv3.WithPrefix())
 	if err != nil {

@@ -29,7 +29,7 @@ const (
 	migrationTimeout = 30 * time.Second
 )
 
-// Keys below that of the Service, in addition to those of the records.
+// Keys relative to the prefix of the Service.
 const (
 	keyPods   = "pods/"
 	keyLeader = "leaderLatch"

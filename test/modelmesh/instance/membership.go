@@ -80,7 +80,7 @@ func (i *instance) runLeader(ctx context.Context, election *concurrency.Election
 	ticker := time.NewTicker(refreshInterval)
 	defer ticker.Stop()
 	for {
-		if err := f.reportInstances(ctx); err != nil {
+		if err := f.updateLayer(ctx); err != nil {
 			return err
 		}
 		i.setFleet(f)

@@ -120,7 +120,8 @@ func (i *instance) serveProbes(ctx context.Context) error {
 	return nil
 }
 
-// Stop removes the instance in this pod. The program stop.sh of model-mesh does so in a preStop hook.
+// Stop makes the instance in this pod leave the other instances, as the program stop.sh of model-mesh does in a preStop hook. The process
+// continues to run.
 func Stop(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/prestop", preStopPort), http.NoBody)
 	if err != nil {

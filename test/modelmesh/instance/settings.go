@@ -26,7 +26,7 @@ type settings struct {
 	labels               []string
 	// runtime is the gRPC target of the adapter, data that of the model server.
 	runtime, data string
-	// etcd is the Secret, the others are files.
+	// etcd is the data of the Secret; constraints and dataPlane are paths of files.
 	etcd                   map[string][]byte
 	constraints, dataPlane string
 	maxMessage             int

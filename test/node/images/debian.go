@@ -14,7 +14,7 @@ import (
 
 // Default names of images.
 const (
-	// BaseImage is the system of this machine with Python and openssl.
+	// BaseImage has the minimal system of this machine's distribution, Python and openssl.
 	BaseImage = "localhost/base:latest"
 	// PostgresImage is the image in the settings of the operator.
 	PostgresImage = "quay.io/sclorg/postgresql-16-c10s:20260610"
@@ -23,7 +23,7 @@ const (
 // postgresUser is the user of the images of sclorg.
 const postgresUser = 26
 
-// Scripts of the images of sclorg that the manifests of the operator use.
+// Replacements for the scripts of the images of sclorg that the manifests of the operator use.
 var (
 	//go:embed postgres/run-postgresql
 	runPostgres string
@@ -33,7 +33,7 @@ var (
 	postgresEntrypoint string
 )
 
-// Base builds an image of the system of this machine, with additional names; it runs as user 1001.
+// Base builds BaseImage, which runs as user 1001, and sets additional names.
 func Base(ctx context.Context, s Store, names ...string) error {
 	layer, err := s.base(ctx)
 	if err != nil {
@@ -46,8 +46,8 @@ func (s Store) base(ctx context.Context) (Digest, error) {
 	return s.debian(ctx, "ca-certificates", "openssl", "python3")
 }
 
-// Postgres builds an image with the PostgreSQL of this machine's distribution and the scripts of sclorg. The names default to
-// PostgresImage.
+// Postgres builds an image with the PostgreSQL of this machine's distribution and replacements for the scripts of sclorg. The names
+// default to PostgresImage.
 func Postgres(ctx context.Context, s Store, names ...string) error {
 	if len(names) == 0 {
 		names = []string{PostgresImage}

@@ -9,7 +9,7 @@ const (
 	layerType    = "application/vnd.oci.image.layer.v1.tar"
 )
 
-// Digest is `sha256:` and the checksum of a content in hexadecimal digits.
+// Digest is `sha256:` and the SHA-256 checksum of a blob in hexadecimal digits.
 type Digest string
 
 type descriptor struct {

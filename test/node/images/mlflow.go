@@ -10,8 +10,8 @@ import (
 // MLflowImage is the image in the settings of the operator.
 const MLflowImage = "quay.io/opendatahub/mlflow:odh-stable"
 
-// mlflowPlugins has the app `kubernetes-auth` and the workspace store for `kubernetes://` URIs. It requires Python 3.12, and is the
-// latest release that supports mlflowRelease.
+// mlflowPlugins has the app `kubernetes-auth` and the workspace store for `kubernetes://` URIs. It requires Python 3.12 or 3.13, and is
+// the latest release that supports mlflowRelease.
 const mlflowPlugins = "mlflow-kubernetes-plugins==1.7.1"
 
 // mlflowRelease is the oldest MLflow that the operator supports. The shared requirements file does not contain MLflow.

@@ -57,7 +57,8 @@ func RuntimeAdapter(s Store, programs map[string]string) error {
 }
 
 // MLServer builds the images of MLServer and of the REST proxy. MLServer is a later release than the tag that the
-// ServingRuntime names, because Debian no longer has the Python of that release. The REST proxy is a fake, because the module of kserve/rest-proxy is not published.
+// ServingRuntime names, because Debian no longer has the Python of that release. The REST proxy is a fake, because the module of
+// kserve/rest-proxy is not published.
 func MLServer(ctx context.Context, s Store) error {
 	layers, err := s.mlserver(ctx)
 	if err != nil {
@@ -109,7 +110,7 @@ func ExampleModels(ctx context.Context, s Store, versitygw string) error {
 	}, ExampleModelsImage)
 }
 
-// exampleModels returns the layer with the models. They are trained with the packages of MLServer, so it can load them.
+// exampleModels returns the layer with the model, which is trained with the packages of MLServer, so MLServer can load it.
 func (s Store) exampleModels(ctx context.Context) (Digest, error) {
 	system, err := s.mlserver(ctx)
 	if err != nil {
@@ -137,7 +138,7 @@ func (s Store) exampleModels(ctx context.Context) (Digest, error) {
 	})
 }
 
-// Commands builds an image of the system of this machine with additional programs on its PATH.
+// Commands builds an image with the content of BaseImage and additional programs on its PATH.
 func Commands(ctx context.Context, s Store, name string, programs ...string) error {
 	base, err := s.base(ctx)
 	if err != nil {

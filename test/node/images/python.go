@@ -27,7 +27,7 @@ const pythonPath = "PATH=/opt/app/bin:/usr/local/bin:/usr/bin:/bin"
 //go:embed python/install.sh
 var installPython string
 
-// pythonSystem is the base of an image with PyPI packages. The packages and Python are in /opt/app; pythonPath includes its commands.
+// pythonSystem is the base of an image with PyPI packages in the virtual environment /opt/app; pythonPath includes its commands.
 type pythonSystem struct {
 	// suite of Debian; empty means that of this machine.
 	suite string
@@ -71,8 +71,8 @@ func (s Store) pip(ctx context.Context, w io.Writer, system Digest, p pythonSyst
 	return nil
 }
 
-// pipEnv returns the environment with the package sources. Other variables of this machine can name files that do not exist in the
-// system.
+// pipEnv returns the environment with the package sources. Other variables are omitted: they can name files of this machine that do not
+// exist in the chroot.
 func pipEnv() []string {
 	env := []string{"HOME=/tmp", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
 	for _, name := range []string{

@@ -5,7 +5,7 @@ import "context"
 // workerImage is the image of the init container in which workers of the training operator wait for their master.
 const workerImage = "docker.io/library/alpine:3.10"
 
-// Training builds workerImage with nslookup, the only command of the init container.
+// Training builds workerImage with nslookup, which the init container calls.
 func Training(ctx context.Context, s Store) error {
 	layer, err := s.base(ctx)
 	if err != nil {

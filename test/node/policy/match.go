@@ -22,7 +22,7 @@ func selectorOf(selector *metav1.LabelSelector) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(selector)
 }
 
-// peers returns the peers that a rule selects. A selector without a matching pod returns no peer.
+// peers returns the peers that a rule selects, without those whose selectors match no pod.
 func (o Objects) peers(namespace string, d direction, peers []networkingv1.NetworkPolicyPeer) ([]rulePeer, error) {
 	if len(peers) == 0 {
 		return []rulePeer{{pods: o.Pods}}, nil

@@ -136,7 +136,7 @@ func Unprivileged() (uid, gid int, err error) {
 		gid, err := strconv.Atoi(account.Gid)
 		return uid, gid, err
 	}
-	return 0, 0, errors.New("PostgreSQL does not run as root, and there is neither a user postgres nor a user nobody")
+	return 0, 0, errors.New("database servers do not run as root, and there is neither a user postgres nor a user nobody")
 }
 
 // Command returns the command of a PostgreSQL program.

@@ -18,7 +18,8 @@ import (
 
 // Python is an environment with pinned packages in the user's cache directory.
 type Python struct {
-	// Bin is the folder of the commands. After Extend it contains python3.12, as the image of MLflow does, regardless of the actual version.
+	// Bin is the folder of the commands. That of an environment from Extend contains python3.12, as the image of MLflow does, regardless of
+	// the actual version.
 	Bin string
 	// dir is the folder of the environment.
 	dir string
@@ -36,7 +37,8 @@ func newPython(dir, interpreter string) *Python {
 // supported are the minor versions of Python that pinned packages support, in order of preference: the image of MLflow has the first.
 var supported = []string{"3.12", "3.13", "3.11"}
 
-// candidates returns commands of interpreters of the minor versions, and those of pyenv, which are not on the PATH, of the first version.
+// candidates returns the interpreters to try, in order: those of pyenv for the first version, which are not on the PATH, then a command for
+// each version, and python3.
 func candidates(versions []string) []string {
 	var names []string
 	if home, err := os.UserHomeDir(); err == nil {
@@ -121,7 +123,7 @@ func (p *Python) installList(ctx context.Context, requirements []byte) error {
 	if err := runCommand(ctx, p.interpreter, "-m", "venv", p.dir); err != nil {
 		return err
 	}
-	list := filepath.Join(p.dir, "pinned.txt") // a package contains a folder requirements.txt
+	list := filepath.Join(p.dir, "pinned.txt") // a package installs a folder with the name requirements.txt
 	if err := os.WriteFile(list, requirements, 0o644); err != nil {
 		return err
 	}
@@ -149,14 +151,14 @@ func (p *Python) extend(ctx context.Context, base *Python, packages []string) er
 	if err := runCommand(ctx, base.Path("python"), append(args, packages...)...); err != nil {
 		return err
 	}
-	// The symbolic links of an environment must not refer to other folders.
+	// The rendered commands call python3.12, regardless of the version of the environment.
 	if err := os.Symlink("python", p.Path("python3.12")); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
 	return nil
 }
 
-// InstallPackages installs packages on Debian if the user is root.
+// InstallPackages installs packages on Debian if the user is root. Otherwise it returns an error that describes them.
 func InstallPackages(ctx context.Context, description string, packages ...string) error {
 	if _, err := exec.LookPath("apt-get"); err != nil || os.Geteuid() != 0 {
 		return fmt.Errorf("this machine lacks %s: install it (on Debian: apt-get install %v) and run again", description, packages)

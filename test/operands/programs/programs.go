@@ -18,8 +18,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/filelock"
 )
 
-// openapi is the source of the package github.com/kubeflow/model-registry/pkg/openapi. In v0.2.22, the version of the server, the package is
-// a separate module that was never published; v0.2.19 contains it with the same API. The sum is from the checksum database.
+// openapi is the source of the package github.com/kubeflow/model-registry/pkg/openapi. In v0.2.22, the version of the server, the package
+// is a separate module that was never published; v0.2.19 contains it with the same API. The sum is from the checksum database.
 var openapi = struct{ module, version, sum string }{
 	"github.com/kubeflow/model-registry", "v0.2.19", "h1:w/3QuxZPc4BxwddQuWhfQe/+u/aPvcmbLvUtLjPF29Q=",
 }

@@ -20,7 +20,7 @@ func requireEqual(t *testing.T, description string, want, got any) {
 	}
 }
 
-// [modelregistry-18] A v1beta1 object has oauthProxy with the settings of istio.
+// [modelregistry-18] The conversion to v1beta1 replaces istio by an equivalent oauthProxy.
 func TestIstioIsConvertedToOAuthProxy(t *testing.T) {
 	for name, test := range map[string]struct{ istio, want string }{
 		"no gateway":       {"{authProvider: x}", "{port: 8443, routePort: 443, serviceRoute: disabled}"},
@@ -66,7 +66,7 @@ func TestV1alpha1FormOfProxyAndDatabase(t *testing.T) {
 	requireEqual(t, "after the round trip", stored, convert(t, served, beta))
 }
 
-// If a client changes a field of the v1alpha1 form, the new value replaces the one of the annotation.
+// Changes by v1alpha1 clients take precedence over the fields in the annotation.
 func TestEditsThroughV1alpha1Win(t *testing.T) {
 	const stored = "{rest: {}, postgres: {generateDeployment: true, image: i, port: 5432}, kubeRBACProxy: {port: 9443, image: p}}"
 	for name, test := range map[string]struct {
@@ -191,7 +191,8 @@ func TestConvertsModelRegistriesOnly(t *testing.T) {
 	requireEqual(t, "the same version", registry, convert(t, registry, beta))
 }
 
-// OnlyInV1beta1 and PostgresOnlyInV1beta1, whose fields the annotation keeps, contain every field that only v1beta1 has.
+// OnlyInV1beta1 and PostgresOnlyInV1beta1, whose fields the annotation keeps, contain every field that only v1beta1 has, except
+// kubeRBACProxy. v1beta1 has every field of v1alpha1 except istio.
 func TestFieldsOnlyInV1beta1AreKept(t *testing.T) {
 	text, err := os.ReadFile("../../../config/crd/bases/modelregistry.opendatahub.io_modelregistries.yaml")
 	if err != nil {

@@ -1,5 +1,5 @@
 // Command mm runs one instance of the fake routing layer of ModelMesh in a pod, see package instance. When called as stop.sh, it
-// stops the running instance.
+// makes the running instance leave the other instances.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// Command standin runs the fake routing layers of ModelMesh for all namespaces of a cluster until SIGTERM, see package modelmesh.
+// Command standin runs the fake routing layers of ModelMesh for all namespaces of a cluster until SIGTERM or SIGINT, see package
+// modelmesh.
 package main
 
 import (

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Command realnode is a node of a test cluster. Package cluster starts `isolate DIR` as the first process of new namespaces, which
-// sets the node up and starts `run DIR`.
+// Command realnode is a node of a test cluster. Package cluster starts `isolate DIR` as the first process of new namespaces; this
+// process sets the node up and starts `run DIR`.
 package main
 
 import (

@@ -2,7 +2,7 @@
 // registry server.
 //
 // The catalog server of v0.2.22 reads one file of sources, and supports neither a database nor a probe. The command merges the files of
-// the operator, reports ready while the database responds, and forwards requests below /api/ to the server. The path / lists
+// the operator, reports ready while the server and the database respond, and forwards requests below /api/ to the server. The path / lists
 // the files that the init containers have copied.
 package main
 
@@ -30,7 +30,7 @@ const (
 	upstream = "127.0.0.1:8081"
 	// dataFolder has the files of the data image.
 	dataFolder = "/shared-data"
-	// scratch is a directory that is writable if the root file system is read-only.
+	// scratch is a directory that is writable even if the root file system is read-only.
 	scratch = "/dev/shm"
 	// headerTimeout limits the time for the headers of a request.
 	headerTimeout = 10 * time.Second
@@ -53,11 +53,11 @@ func run(args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	file := filepath.Join(scratch, "sources.yaml")
-	follow, err := c.writeSources(ctx, file)
+	watchSources, err := c.writeSources(ctx, file)
 	if err != nil {
 		return err
 	}
-	go follow()
+	go watchSources()
 	server := exec.CommandContext(ctx, program, "catalog", "--listen="+upstream, "--catalogs-path="+file)
 	server.Stdout, server.Stderr = os.Stdout, os.Stderr
 	exited := make(chan error, 2)

@@ -83,8 +83,8 @@ func (s *source) resolve(folder string) error {
 	return yaml.Unmarshal(models, &map[string]any{})
 }
 
-// writeSources writes the merged sources to a file that the server watches, and returns a function that follows their changes.
-func (c *catalog) writeSources(ctx context.Context, target string) (follow func(), err error) {
+// writeSources writes the merged sources to a file that the server watches, and returns a function that rewrites the file when they change.
+func (c *catalog) writeSources(ctx context.Context, target string) (watch func(), err error) {
 	written, err := c.write(target, nil)
 	if err != nil {
 		return nil, err
