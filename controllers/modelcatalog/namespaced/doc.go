@@ -13,8 +13,8 @@ package namespaced
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=list;watch;create
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,resourceNames=model-catalog,verbs=get;patch;delete
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create
-// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=model-catalog-sources;mcp-catalog-sources;agent-catalog-sources;serving-runtime-catalog-sources,verbs=get;update;patch
-// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=default-catalog-sources;model-catalog-kube-rbac-proxy-config;model-catalog-default-sources;model-catalog-ca,verbs=get;patch;delete
+// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=model-catalog-sources;mcp-catalog-sources;agent-catalog-sources;serving-runtime-catalog-sources,verbs=update;patch
+// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=default-catalog-sources;model-catalog-kube-rbac-proxy-config;model-catalog-default-sources;model-catalog-ca,verbs=patch;delete
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=create
 // +kubebuilder:rbac:groups="",resources=secrets,resourceNames=model-catalog-postgres;model-catalog-postgres-tls;model-catalog-kube-rbac-proxy,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups="",resources=secrets,resourceNames=model-catalog-oauth-cookie-secret,verbs=get;delete
