@@ -60,7 +60,6 @@ var untested = map[string][]string{
 		"modelcatalog-namespaced: delete configmaps model-catalog-ca",
 		"modelcatalog-namespaced: delete ingresses.networking.k8s.io model-catalog-https",
 		"modelcatalog-namespaced: get backendtlspolicies.gateway.networking.k8s.io model-catalog-ca",
-		"modelcatalog-namespaced: get configmaps model-catalog-ca",
 		"modelcatalog-namespaced: get ingresses.networking.k8s.io model-catalog-https",
 		"modelcatalog-namespaced: patch backendtlspolicies.gateway.networking.k8s.io model-catalog-ca",
 		"modelcatalog-namespaced: patch configmaps model-catalog-ca",
