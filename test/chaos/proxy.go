@@ -232,10 +232,10 @@ type stream struct {
 	x     *exchange
 }
 
-// Read waits until no rule delays the watch, and returns data.
+// Read returns data after the end of the rule that delays the watch, if any. A rule that is added in the meantime delays only later data.
 func (s *stream) Read(into []byte) (int, error) {
 	n, err := s.ReadCloser.Read(into)
-	for delayed := s.proxy.delayedUntil(s.x.request); delayed != nil && n > 0; delayed = s.proxy.delayedUntil(s.x.request) {
+	if delayed := s.proxy.delayedUntil(s.x.request); delayed != nil && n > 0 {
 		select {
 		case <-delayed:
 		case <-s.x.r.Context().Done():

@@ -31,7 +31,7 @@ func stalenessScenarios() []scenario {
 		late("late-jobs-mlflow", "mlflow", "jobs"), late("late-deployments-mlflow", "mlflow", "deployments"), late("late-mlflows", "mlflow", "mlflows"),
 		late("late-jobs-appwrapper", "appwrapperjob", "jobs"), late("late-appwrappers", "appwrapperjob", "appwrappers"),
 		late("late-registries", "registry", "modelregistries"), late("late-secrets", "registry", "secrets"), late("late-claims", "registry", "persistentvolumeclaims"),
-		late("late-catalogs", "catalog", "catalogs"), late("late-secrets-catalog", "catalog", "secrets"), late("late-claims-catalog", "catalog", "persistentvolumeclaims"),
+		late("late-catalogs", "catalog", "catalogs"), late("late-secrets-catalog", "catalog", "secrets"),
 		late("late-rayclusters", "raycluster", "rayclusters"), late("late-secrets-raycluster", "raycluster", "secrets"),
 		late("late-predictors", "predictor", "predictors"),
 		past("past-deleted-registry", "registry", "modelregistries", true), past("past-unknown-appwrapper", "appwrapperjob", "appwrappers", false),

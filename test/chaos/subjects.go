@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/odh-platform/odh-platform-operator/controllers/platform"
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
@@ -95,7 +96,8 @@ const hubNamespace = "chaos-hub"
 var platformSubjects = []subject{
 	{name: "mlflowoperator", files: []string{"platform_mlflowoperator.yaml"}, ready: "Ready", fixedNamespace: operatorNamespace, paths: []string{"/mlflowoperators/"},
 		change: `{"spec":{"sectionTitle":"Elsewhere"}}`},
-	{name: "aihub", files: []string{"platform_aihub.yaml"}, ready: "Ready", fixedNamespace: hubNamespace, paths: []string{"/aihubs/", "/model-catalog"},
+	{name: "aihub", files: []string{"platform_aihub.yaml"}, ready: "Ready", fixedNamespace: hubNamespace, labels: map[string]string{platform.LabelRegistries: "true"},
+		paths: []string{"/aihubs/", "/model-catalog"},
 		edit: func(o *unstructured.Unstructured) {
 			_ = unstructured.SetNestedField(o.Object, hubNamespace, "spec", "instancesNamespace") // spec is a map
 		},

@@ -236,9 +236,10 @@ func (c *testCluster) restart(ctx context.Context) error {
 	return c.manager.Restart(ctx)
 }
 
-// deleteAndWait deletes an object and waits until it no longer exists.
+// deleteAndWait deletes an object and its dependents, and waits until the object no longer exists. By default, the API server would orphan the
+// pods of a Job, which keep a claim terminating.
 func (c *testCluster) deleteAndWait(ctx context.Context, key id) error {
-	if err := c.admin.Delete(ctx, key.object()); client.IgnoreNotFound(err) != nil {
+	if err := c.admin.Delete(ctx, key.object(), client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting %s: %w", key, err)
 	}
 	return c.waitUntil(ctx, waitTimeout, func() (string, error) {
