@@ -25,8 +25,8 @@ const (
 	downloaded = "downloaded"
 )
 
-// recordedRun holds the lines, as [progressEstimator.save] writes them, of a run that compiled all programs on a machine with two cores.
-// While it is an empty list, the first run that compiles programs has no estimates.
+// recordedRun holds the lines, as [progressEstimator.save] writes them, of a run that compiled all programs on a machine with two cores,
+// without lines that contain a process ID, an address or an error.
 //
 //go:embed progress.json
 var recordedRun []byte
