@@ -210,7 +210,7 @@ func renderRayCluster(obj *unstructured.Unstructured, env render.Env) (render.Re
 
 // renderServingRuntime renders a ServingRuntime in its namespace, and a ClusterServingRuntime in env.Namespace or "default".
 func renderServingRuntime(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
-	in := runtimes.RenderInputs{Served: env.Capabilities, SingleNamespace: env.Config.ModelMesh.NamespaceScope, OperatorNamespace: env.Config.ModelMesh.Namespace, InUse: true}
+	in := runtimes.RenderInputs{Served: env.Capabilities, SingleNamespace: env.Config.ModelMesh.NamespaceScope, OperatorNamespace: env.Config.ModelMesh.Namespace, ManagerNamespace: env.Config.OperatorNamespace, InUse: true}
 	if obj.GetKind() == capability.ClusterServingRuntime.Kind {
 		in.Namespace = cmp.Or(env.Namespace, corev1.NamespaceDefault)
 	} else {

@@ -43,8 +43,9 @@ type NamespaceInputs struct {
 	// TLS is nil if traffic is not encrypted.
 	TLS *TLSInputs
 	// OpenShift is true if the cluster has OpenShift routers and assigns a non-root user to each pod.
-	OpenShift         bool
-	OperatorNamespace string
+	OpenShift bool
+	// OperatorNamespace is the namespace with the ModelMesh configuration, ManagerNamespace that of the manager's pods; "" is ignored.
+	OperatorNamespace, ManagerNamespace string
 }
 
 // RuntimeInputs are the inputs for the objects of a runtime. [modelmesh.Validate] must accept Spec.

@@ -33,6 +33,19 @@ func renderGuards(t *testing.T, served capability.Set, changes ...func(*meshsett
 
 func enableAuthProxy(s *meshsettings.Settings) { s.AuthProxy.Mode = meshsettings.AuthProxyAlways }
 
+// The policies admit the manager, also if the ModelMesh configuration is in another namespace.
+func TestManagerIsTrusted(t *testing.T) {
+	for manager, want := range map[string]int{"": 2, "config": 2, "manager": 3} {
+		peers := trustedPeers(NamespaceInputs{OperatorNamespace: "config", ManagerNamespace: manager})
+		if len(peers) != want {
+			t.Errorf("manager in namespace %q: %d peers, want %d", manager, len(peers), want)
+		}
+		if want == 3 && peers[2].NamespaceSelector.MatchLabels[corev1.LabelMetadataName] != manager {
+			t.Errorf("got peer %v, want namespace %s", peers[2].NamespaceSelector, manager)
+		}
+	}
+}
+
 // [M34] [O4] The guards depend on the platform and the settings.
 func TestBuildGuards(t *testing.T) {
 	openShift := capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.UserGroup)

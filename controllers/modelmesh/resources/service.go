@@ -126,10 +126,14 @@ func buildNetworkPolicy(in NamespaceInputs) *networkingv1ac.NetworkPolicyApplyCo
 	return policy
 }
 
-// trustedPeers returns the peers that can always reach gRPC and REST: pods of the namespace and of the operator's namespace, and routers.
+// trustedPeers returns the peers that can always reach gRPC and REST: pods of the namespace, of the operator's namespace and of the manager's,
+// and routers.
 func trustedPeers(in NamespaceInputs) []*networkingv1ac.NetworkPolicyPeerApplyConfiguration {
 	peers := []*networkingv1ac.NetworkPolicyPeerApplyConfiguration{
 		resources.PodPeer(nil), resources.NamespacePeer(corev1.LabelMetadataName, in.OperatorNamespace),
+	}
+	if in.ManagerNamespace != "" && in.ManagerNamespace != in.OperatorNamespace {
+		peers = append(peers, resources.NamespacePeer(corev1.LabelMetadataName, in.ManagerNamespace))
 	}
 	if in.OpenShift {
 		peers = append(peers, resources.RouterPeer())

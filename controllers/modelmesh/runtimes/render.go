@@ -25,8 +25,9 @@ type RenderInputs struct {
 	Settings meshsettings.Settings
 	Served   capability.Set
 	// SingleNamespace is true if only the operator's namespace is enabled. Guards and sidecars are not created then.
-	SingleNamespace   bool
-	OperatorNamespace string
+	SingleNamespace bool
+	// OperatorNamespace is the namespace with the ModelMesh configuration, ManagerNamespace that of the manager's pods.
+	OperatorNamespace, ManagerNamespace string
 	// InUse is true if a model needs the runtime, which is then not scaled to zero.
 	InUse bool
 }
@@ -79,7 +80,7 @@ func decodeRuntime(object *unstructured.Unstructured) (modelmesh.Runtime, error)
 // namespaceInputs returns the inputs for the objects of the namespace. In a single-namespace installation there is no sidecar, because
 // its service account would need cluster-wide permissions.
 func (in RenderInputs) namespaceInputs(tls *resources.TLSInputs) resources.NamespaceInputs {
-	inputs := resources.NamespaceInputs{Namespace: in.Namespace, Settings: in.Settings, TLS: tls, OpenShift: in.Served.IsOpenShift(), OperatorNamespace: in.OperatorNamespace}
+	inputs := resources.NamespaceInputs{Namespace: in.Namespace, Settings: in.Settings, TLS: tls, OpenShift: in.Served.IsOpenShift(), OperatorNamespace: in.OperatorNamespace, ManagerNamespace: in.ManagerNamespace}
 	if !in.SingleNamespace {
 		inputs.Proxy = authproxy.Decide(in.Settings, in.Namespace, in.Served)
 	}

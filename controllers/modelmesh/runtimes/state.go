@@ -78,6 +78,7 @@ func (state *namespaceState) needsDeployments() bool {
 func (r *runtimeReconciler) collectState(ctx context.Context, namespace string) (*namespaceState, error) {
 	state := &namespaceState{RenderInputs: RenderInputs{
 		Namespace: namespace, Served: r.Served(), SingleNamespace: r.Namespaces.SingleNamespace(), OperatorNamespace: r.Namespaces.OperatorNamespace,
+		ManagerNamespace: r.admissionRules.Namespace,
 	}}
 	var found bool
 	if state.namespaceCache, found = r.caches.Get(namespace); !found {
