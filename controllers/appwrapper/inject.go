@@ -17,6 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/appwrapper/podset"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
+	"github.com/odh-platform/odh-platform-operator/pkg/quantity"
 )
 
 // buildObject returns the object of a component: the template in the namespace of the AppWrapper with its label, and pod templates with the
@@ -241,8 +242,8 @@ func isNonZero(value any) bool {
 	case float64:
 		return amount != 0
 	case string:
-		quantity, err := podset.ParseQuantity(amount)
-		return err == nil && !quantity.IsZero()
+		parsed, err := quantity.Parse(amount)
+		return err == nil && !parsed.IsZero()
 	}
 	return false
 }

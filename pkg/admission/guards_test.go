@@ -27,7 +27,9 @@ func TestGuards(t *testing.T) {
 		image       = `{"spec":{"image":"a"}}`
 		terminating = `{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{}}`
 		invalid     = `7`
+		slow        = `{"spec":{"limits":{"cpu":"1e-2000000000"}}}`
 	)
+	mustNotRun := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { panic("the object was decoded") })
 	referencesOf := func(_ Rules, raw []byte, namespace string) (References, error) {
 		var object struct{ Spec struct{ Image string } }
 		u := References{Namespace: namespace}
@@ -44,16 +46,19 @@ func TestGuards(t *testing.T) {
 		code        int32
 		message     string
 	}{
-		"no references":                   {operation: admissionv1.Create, object: plain},
-		"image without permission":        {operation: admissionv1.Create, object: image, code: http.StatusForbidden, message: `spec.image: Forbidden: user "eve"`},
-		"image for a disabled component":  {operation: admissionv1.Create, object: image, next: DisabledComponent("disabled"), code: http.StatusForbidden, message: "spec.image"},
-		"added image":                     {operation: admissionv1.Update, object: image, old: plain, code: http.StatusForbidden, message: "spec.image"},
-		"unchanged image":                 {operation: admissionv1.Update, object: image, old: image},
-		"update of a terminating object":  {operation: admissionv1.Update, object: image, old: terminating},
-		"create with a deletionTimestamp": {operation: admissionv1.Create, object: strings.Replace(image, "{", `{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},`, 1), code: http.StatusForbidden},
-		"invalid stored object":           {operation: admissionv1.Update, object: image, old: invalid, code: http.StatusForbidden},
-		"invalid object":                  {operation: admissionv1.Create, object: invalid, code: http.StatusBadRequest, message: "invalid object"},
-		"deletion":                        {operation: admissionv1.Delete},
+		"no references":                    {operation: admissionv1.Create, object: plain},
+		"image without permission":         {operation: admissionv1.Create, object: image, code: http.StatusForbidden, message: `spec.image: Forbidden: user "eve"`},
+		"image for a disabled component":   {operation: admissionv1.Create, object: image, next: DisabledComponent("disabled"), code: http.StatusForbidden, message: "spec.image"},
+		"added image":                      {operation: admissionv1.Update, object: image, old: plain, code: http.StatusForbidden, message: "spec.image"},
+		"unchanged image":                  {operation: admissionv1.Update, object: image, old: image},
+		"update of a terminating object":   {operation: admissionv1.Update, object: image, old: terminating},
+		"create with a deletionTimestamp":  {operation: admissionv1.Create, object: strings.Replace(image, "{", `{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},`, 1), code: http.StatusForbidden},
+		"invalid stored object":            {operation: admissionv1.Update, object: image, old: invalid, code: http.StatusForbidden},
+		"invalid object":                   {operation: admissionv1.Create, object: invalid, code: http.StatusBadRequest, message: "invalid object"},
+		"deletion":                         {operation: admissionv1.Delete},
+		"quantity":                         {operation: admissionv1.Create, object: slow, next: mustNotRun, code: http.StatusUnprocessableEntity, message: "spec.limits.cpu: quantity"},
+		"quantity of a terminating object": {operation: admissionv1.Update, object: slow, old: strings.Replace(slow, "{", `{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},`, 1), next: mustNotRun},
+		"quantity of the stored object":    {operation: admissionv1.Update, object: image, old: slow, code: http.StatusForbidden, message: "spec.image"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.next == nil {

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/quantity"
 	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
 )
 
@@ -172,9 +173,12 @@ func namespaces(dst *[]string) func(string) error {
 func quantities(dst *corev1.ResourceList) func(string) error {
 	return func(raw string) error {
 		*dst = nil
-		err := json.Unmarshal([]byte(raw), dst)
-		for _, quantity := range *dst {
-			if quantity.Sign() < 0 {
+		err := quantity.CheckJSON([]byte(`{"requests": ` + raw + `}`))
+		if err == nil {
+			err = json.Unmarshal([]byte(raw), dst)
+		}
+		for _, parsed := range *dst {
+			if parsed.Sign() < 0 {
 				err = strconv.ErrRange
 			}
 		}

@@ -41,6 +41,7 @@ func TestContainerResourcesReplaceDefaults(t *testing.T) {
 	for settings, want := range map[string]string{
 		"{certificateResources: 5}":                               `raycluster.certificateResources 5: must be an object`,
 		"{sidecarResources: {requests: [1]}}":                     `raycluster.sidecarResources.requests is a list: must be an object`,
+		"{sidecarResources: {limits: {cpu: \"1e-999\"}}}":         `raycluster.sidecarResources.limits "{\"cpu\":\"1e-999\"}": must be quantities of Kubernetes that are not negative, such as {cpu: 100m, memory: 64Mi}`,
 		"{sidecarResources: {limits: {cpu: many}}}":               `raycluster.sidecarResources.limits "{\"cpu\":\"many\"}": must be quantities of Kubernetes that are not negative, such as {cpu: 100m, memory: 64Mi}`,
 		"{sidecarResources: {limits: {cpu: -1}}}":                 `raycluster.sidecarResources.limits "{\"cpu\":-1}": must be quantities of Kubernetes that are not negative, such as {cpu: 100m, memory: 64Mi}`,
 		"{sidecarResources: {requests: {memory: 1Gi}}}":           `raycluster.sidecarResources.requests "1Gi": must be at most the limit of memory, which is 256Mi`,

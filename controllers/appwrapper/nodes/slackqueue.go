@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/appwrapper/podset"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
+	"github.com/odh-platform/odh-platform-operator/pkg/quantity"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
@@ -169,7 +169,7 @@ func setLendingLimit(quota map[string]any, unavailable resource.Quantity) (bool,
 		delete(quota, field)
 		return changed, nil
 	}
-	limit, err := podset.ParseQuantity(fmt.Sprint(quota["nominalQuota"]))
+	limit, err := quantity.Parse(fmt.Sprint(quota["nominalQuota"]))
 	if err != nil {
 		return false, fmt.Errorf("nominalQuota %v: %w", quota["nominalQuota"], err)
 	}
@@ -178,7 +178,7 @@ func setLendingLimit(quota map[string]any, unavailable resource.Quantity) (bool,
 		limit = resource.Quantity{}
 	}
 	if quota[field] != nil {
-		if current, err := podset.ParseQuantity(fmt.Sprint(quota[field])); err == nil && equalAmounts(current, limit) {
+		if current, err := quantity.Parse(fmt.Sprint(quota[field])); err == nil && equalAmounts(current, limit) {
 			return false, nil
 		}
 	}

@@ -29,7 +29,7 @@ type inferenceRule struct {
 	checksDeclared bool
 }
 
-// rules are the known kinds, by "apiVersion:kind".
+// rules are the rules of the known kinds, by "apiVersion:kind".
 var rules = map[string]inferenceRule{
 	"v1:Pod":                                      {inferFunc: inferPod, checksDeclared: true},
 	"apps/v1:Deployment":                          {inferFunc: inferReplicas, checksDeclared: true},

@@ -5,20 +5,6 @@ import (
 	"testing"
 )
 
-// ParseQuantity rejects quantities that resource.ParseQuantity would parse for minutes.
-func TestParseQuantity(t *testing.T) {
-	for text, want := range map[string]string{"1": "1", "1.5Gi": "1536Mi", "1e3": "1e3", "2E": "2E", "1e-2": "10e-3", "5Ei": "5Ei"} {
-		if got, err := ParseQuantity(text); err != nil || got.String() != want {
-			t.Errorf("%q: got %s, error %v, want %s", text, got.String(), err, want)
-		}
-	}
-	for _, text := range []string{"", "x", "1e-2000000000", "1E2000000000", "1e-101", "1e-99999999999999999999", "0." + strings.Repeat("0", 70) + "1"} {
-		if got, err := ParseQuantity(text); err == nil {
-			t.Errorf("%q: got %s, want an error", text, got.String())
-		}
-	}
-}
-
 func TestCheckTemplateLimitsQuantities(t *testing.T) {
 	for path, spec := range map[string]string{
 		"template.spec.containers[0].resources.requests.cpu":                                     `{containers: [{resources: {requests: {cpu: "1e-2000000000"}}}]}`,

@@ -5,16 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kjson "sigs.k8s.io/json"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/pkg/quantity"
 )
 
 var errNoObject = errors.New("template is empty: write a complete object with apiVersion, kind and metadata")
@@ -72,7 +69,7 @@ func decodeSpec(object map[string]any, path string) ([]error, error) {
 	if !ok {
 		return nil, fmt.Errorf("content at %s does not contain a spec", path)
 	}
-	if err := checkQuantities(spec, path+".spec", false); err != nil {
+	if err := quantity.Check(spec, path+".spec"); err != nil {
 		return nil, fmt.Errorf("content at %s.spec not parseable as a v1.PodSpec: %w", path, err)
 	}
 	text, err := json.Marshal(spec)
@@ -85,56 +82,3 @@ func decodeSpec(object map[string]any, path string) ([]error, error) {
 	}
 	return unknown, nil
 }
-
-// Bounds of parsed quantities. The parser of Kubernetes expands small numbers: it would run for minutes with 1e-2000000000 in a
-// template.
-const (
-	maxQuantityLength   = 64
-	maxQuantityExponent = 100
-)
-
-// ParseQuantity is resource.ParseQuantity for untrusted input.
-func ParseQuantity(text string) (resource.Quantity, error) {
-	if err := checkQuantity(text); err != nil {
-		return resource.Quantity{}, err
-	}
-	return resource.ParseQuantity(text)
-}
-
-func checkQuantity(text string) error {
-	if len(text) > maxQuantityLength {
-		return fmt.Errorf("quantity of %d characters: write one of at most %d", len(text), maxQuantityLength)
-	}
-	exponentIndex := strings.IndexAny(text, "eE")
-	if exponentIndex < 0 {
-		return nil
-	}
-	exponent, err := strconv.Atoi(text[exponentIndex+1:])
-	if err == nil && (exponent > maxQuantityExponent || exponent < -maxQuantityExponent) {
-		return fmt.Errorf("quantity %q: write an exponent between -%d and %d", text, maxQuantityExponent, maxQuantityExponent)
-	}
-	return nil
-}
-
-// checkQuantities checks the strings in those fields of a pod spec that hold quantities.
-func checkQuantities(value any, path string, quantities bool) error {
-	var errs []error
-	switch v := value.(type) {
-	case map[string]any:
-		for field, child := range v {
-			errs = append(errs, checkQuantities(child, path+"."+field, quantities || slices.Contains(quantityFields, field)))
-		}
-	case []any:
-		for i, child := range v {
-			errs = append(errs, checkQuantities(child, indexPath(path, i), quantities))
-		}
-	case string:
-		if err := checkQuantity(v); quantities && err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// quantityFields are the fields of a pod spec that hold quantities at any depth.
-var quantityFields = []string{"requests", "limits", "overhead", "sizeLimit", "divisor"}

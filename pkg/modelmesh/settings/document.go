@@ -53,9 +53,9 @@ func (d *document) equals(other *document) bool {
 	return d.UID == other.UID && maps.Equal(d.Data, other.Data)
 }
 
-// applyTo merges the text of a key into settings with Read or ReadOverride. A nil document changes nothing. A missing key is an error: the
+// mergeInto merges the text of a key into settings with Read or ReadOverride. A nil document changes nothing. A missing key is an error: the
 // ConfigMap has another purpose or the key is misspelt. Errors name the ConfigMap.
-func (d *document) applyTo(settings Settings, key string, read func(Settings, string) (Settings, []string, error)) (Settings, []string, error) {
+func (d *document) mergeInto(settings Settings, key string, read func(Settings, string) (Settings, []string, error)) (Settings, []string, error) {
 	if d == nil {
 		return settings, nil, nil
 	}
@@ -75,7 +75,7 @@ func baseSettings(cfg config.ModelMesh, defaults *document) (settings Settings, 
 	settings = Default()
 	switch {
 	case defaults != nil:
-		settings, notes, err = defaults.applyTo(builtIn(), DefaultsKey, Read)
+		settings, notes, err = defaults.mergeInto(builtIn(), DefaultsKey, Read)
 	case cfg.Defaults != "":
 		if settings, notes, err = Read(builtIn(), cfg.Defaults); err != nil {
 			err = fmt.Errorf("%s: %w", cfg.DefaultsFile, err)
@@ -96,7 +96,7 @@ func baseSettings(cfg config.ModelMesh, defaults *document) (settings Settings, 
 
 // adminSettings merges the document of the administrators into the base settings.
 func adminSettings(cfg config.ModelMesh, base Settings, admin *document) (Settings, []string, error) {
-	settings, notes, err := admin.applyTo(base, ConfigMapKey, Read)
+	settings, notes, err := admin.mergeInto(base, ConfigMapKey, Read)
 	if cfg.EtcdSecretName != "" && cfg.EtcdSecretName != DefaultEtcdSecret {
 		settings.EtcdSecretName = cfg.EtcdSecretName // the operator's configuration takes precedence
 	}
@@ -121,6 +121,6 @@ func Resolve(cfg config.ModelMesh, d Documents) (Settings, []string, error) {
 	if err != nil {
 		return Settings{}, nil, err
 	}
-	settings, namespaceNotes, err := newDocument(d.Namespace).applyTo(settings, ConfigMapKey, ReadOverride)
+	settings, namespaceNotes, err := newDocument(d.Namespace).mergeInto(settings, ConfigMapKey, ReadOverride)
 	return settings, slices.Concat(notes, adminNotes, namespaceNotes), err
 }

@@ -139,7 +139,7 @@ func image(name string, target *Image, extraKeys ...keySpec) keySpec {
 func resourcesKey(name string, target *corev1.ResourceRequirements) keySpec {
 	part := func(name string, list corev1.ResourceList) keySpec {
 		return object(name,
-			setting("cpu", adminOrNamespace, quantity(list, corev1.ResourceCPU)), setting("memory", adminOrNamespace, quantity(list, corev1.ResourceMemory)))
+			setting("cpu", adminOrNamespace, resourceQuantity(list, corev1.ResourceCPU)), setting("memory", adminOrNamespace, resourceQuantity(list, corev1.ResourceMemory)))
 	}
 	return object(name, part("requests", target.Requests), part("limits", target.Limits))
 }

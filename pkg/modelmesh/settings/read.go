@@ -60,7 +60,7 @@ func read(base Settings, text string, author authority) (Settings, []string, err
 		p.errs = settings.validate()
 	}
 	if maximum := max(base.PodsPerRuntime, maxNamespacePods); author == adminOrNamespace && settings.PodsPerRuntime > maximum {
-		p.fail("podsPerRuntime %d: must be at most %d for one namespace, unless it is more in ConfigMap %s of the manager's namespace",
+		p.fail("podsPerRuntime %d: must be at most %d for one namespace, unless it is more in ConfigMap %s of the namespace with the ModelMesh configuration",
 			settings.PodsPerRuntime, maximum, ConfigMapName)
 	}
 	if err := errors.Join(p.errs...); err != nil {
@@ -136,7 +136,7 @@ func (p *parser) readKey(path string, raw any, spec keySpec) {
 	fields, isObject := raw.(map[string]any)
 	switch {
 	case spec.set != nil && p.documentAuthority == adminOrNamespace && spec.authority == adminOnly:
-		p.fail("%s cannot be set for a single namespace: set it in ConfigMap %s of the manager's namespace", path, ConfigMapName)
+		p.fail("%s cannot be set for a single namespace: set it in ConfigMap %s of the namespace with the ModelMesh configuration", path, ConfigMapName)
 	case spec.set != nil:
 		spec.set(p, path, raw)
 	case !isObject:

@@ -172,6 +172,7 @@ func TestMapsMerge(t *testing.T) {
 // [modelmesh-41] A value of another type is an error.
 func TestValueTypes(t *testing.T) {
 	expectRejected(t, `podsPerRuntime: "none"`, `podsPerRuntime "none": must be a whole number from 0 to 65535`)
+	expectRejected(t, `modelMeshResources: {requests: {memory: "1e-2000000000"}}`, "Invalid config for 'modelMeshResources': ", "quantity")
 	expectRejected(t, "modelMeshResources: {requests: {memory: asdf}}", "Invalid config for 'modelMeshResources': ", `requests.memory "asdf"`, "quantity")
 	// Quotes around numbers and booleans have no effect.
 	got := mustRead(t, Default(), `{podsPerRuntime: "3", headlessService: "no", enableAccessLogging: 'True', runtimePodLabels: {on: 007}}`)

@@ -167,7 +167,7 @@ func TestNamespaceAuthority(t *testing.T) {
 		}
 		if _, _, err := ReadOverride(Default(), line); err == nil {
 			allowed = append(allowed, key)
-		} else if !strings.Contains(err.Error(), "cannot be set for a single namespace: set it in ConfigMap model-serving-config of the manager's namespace") {
+		} else if !strings.Contains(err.Error(), "cannot be set for a single namespace: set it in ConfigMap model-serving-config of the namespace with the ModelMesh configuration") {
 			t.Errorf("%s: unexpected error: %v", key, err)
 		}
 	}

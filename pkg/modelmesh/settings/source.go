@@ -139,7 +139,7 @@ func (s *Source) overrideOf(override *namespaceOverride) Settings {
 		return override.settings
 	}
 	override.upToDate = true
-	settings, notes, err := override.applyTo(*s.adminSettings, ConfigMapKey, ReadOverride)
+	settings, notes, err := override.mergeInto(*s.adminSettings, ConfigMapKey, ReadOverride)
 	switch {
 	case err == nil:
 		override.settings, override.valid = settings, true

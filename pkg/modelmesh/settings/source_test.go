@@ -214,7 +214,7 @@ func TestInvalidNamespaceDocuments(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{}, settingsConfigMap("tenant", "inferenceServiceName: mine"), settingsConfigMap("disabled", "[{"),
 		configMap("keyless", ConfigMapName, map[string]string{"x": "y"}))
 	requireEqual(t, f.settingsFor(t, "tenant"), Default())
-	if message := f.nextEvent(t); !strings.Contains(message, "inferenceServiceName cannot be set for a single namespace: set it in ConfigMap model-serving-config of the manager's namespace") {
+	if message := f.nextEvent(t); !strings.Contains(message, "inferenceServiceName cannot be set for a single namespace: set it in ConfigMap model-serving-config of the namespace with the ModelMesh configuration") {
 		t.Error(message)
 	}
 	requireEqual(t, f.settingsFor(t, "tenant"), Default())

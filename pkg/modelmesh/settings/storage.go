@@ -38,10 +38,10 @@ func parseClaim(entry []byte) (string, error) {
 	}
 	name := stringField(fields, "name")
 	if name == "" {
-		return "", fmt.Errorf("it is of type %s and names no claim: set its field name to that of a PersistentVolumeClaim", pvcType)
+		return "", fmt.Errorf("it is of type %s and names no claim: set name to the name of a PersistentVolumeClaim", pvcType)
 	}
 	if !isName(name) {
-		return "", fmt.Errorf("its field name must be that of a PersistentVolumeClaim: at most 253 of a-z, 0-9, - and ., letters or digits at both ends")
+		return "", fmt.Errorf("its name must be that of a PersistentVolumeClaim: at most 253 of a-z, 0-9, - and ., letters or digits at both ends")
 	}
 	return name, nil
 }

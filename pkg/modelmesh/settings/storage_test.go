@@ -32,7 +32,7 @@ func TestStorageClaims(t *testing.T) {
 		"type or name is not a string": {entries("x", `{"type":["pvc"],"name":"v"}`, "y", `{"type":"pvc","name":7}`), nil, []string{"y is ignored: it is of type pvc and names no claim"}},
 		"invalid JSON":                 {entries("x", `secret-value`, "vol", `{"type":"pvc","name":"v"}`), []string{"v"}, []string{"x is ignored: it must be a JSON object"}},
 		"JSON that is not an object":   {entries("a", `null`, "b", `[]`, "c", `"s"`, "d", ""), nil, []string{"a is", "b is", "c is", "d is"}},
-		"invalid name of a claim":      {entries("x", `{"type":"pvc","name":"../etc"}`, "y", `{"type":"pvc","name":"A"}`), nil, []string{"x is ignored: its field name must be that", "y is"}},
+		"invalid name of a claim":      {entries("x", `{"type":"pvc","name":"../etc"}`, "y", `{"type":"pvc","name":"A"}`), nil, []string{"x is ignored: its name must be that", "y is"}},
 		"type or key in another case":  {entries("x", `{"type":"PVC","name":"v"}`, "y", `{"Type":"pvc","name":"v"}`), nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

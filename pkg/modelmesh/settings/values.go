@@ -11,10 +11,10 @@ import (
 	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
+	"github.com/odh-platform/odh-platform-operator/pkg/quantity"
 )
 
 // setter parses a value of a document: a string, a list or an object. It records an error for an invalid value.
@@ -149,10 +149,10 @@ func podLabels(target *map[string]string) setter {
 	}
 }
 
-func quantity(list corev1.ResourceList, name corev1.ResourceName) setter {
+func resourceQuantity(list corev1.ResourceList, name corev1.ResourceName) setter {
 	return func(p *parser, path string, raw any) {
 		value, _ := raw.(string)
-		q, err := resource.ParseQuantity(strings.TrimSpace(value))
+		q, err := quantity.Parse(strings.TrimSpace(value))
 		if err != nil || q.Sign() < 0 {
 			key, _, _ := strings.Cut(strings.Replace(path, ".requests.", ".limits.", 1), ".limits.")
 			p.fail("%w", invalidResources(key, fmt.Errorf("%s %s: must be a quantity such as 100m or 64Mi", path, quoteValue(raw))))

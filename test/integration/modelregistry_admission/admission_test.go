@@ -84,6 +84,8 @@ var _ = Describe("A new registry", func() {
 		Entry("no rest", "{"+externalDatabase+"}", "spec.rest"),
 		Entry("a wrong port", "{rest: {port: 0}, "+externalDatabase+"}", "spec.rest.port"),
 		Entry("an unknown retention policy", "{rest: {}, postgres: {generateDeployment: true, retentionPolicy: Never}}", "spec.postgres.retentionPolicy"),
+		Entry("a quantity that takes minutes to parse", "{rest: {resources: {limits: {cpu: '1e-2000000000'}}}, "+externalDatabase+"}",
+			`spec.rest.resources.limits.cpu: quantity "1e-2000000000": write an exponent between -100 and 100`),
 		Entry("storage of size 0", "{rest: {}, postgres: {generateDeployment: true, storage: {size: 0}}}", "size must be greater than zero"),
 		Entry("a Secret with the connection, and a host", "{rest: {}, postgres: {connectionSecretName: app, host: h}}", "connectionSecretName is used instead of"),
 		Entry("a Secret with the connection, and a password", "{rest: {}, postgres: {connectionSecretName: app, passwordSecret: {name: a, key: b}}}", "connectionSecretName is used instead of"),
