@@ -24,7 +24,7 @@ func modelCatalogSpec(env *Env) componentSpec {
 			Caches:   modelcatalog.Caches(env.Config.ModelRegistry.Namespace),
 			Webhooks: env.withGuards(func(mgr ctrl.Manager, enabled bool, guards admission.Guards) error {
 				webhook.RegisterCatalog(mgr, enabled, guards, func(context.Context) (webhook.Settings, error) {
-					hubConfig, err := env.Hub.ApplyToOrError(env.Config.ModelRegistry)
+					hubConfig, err := env.Hub.MergeOrError(env.Config.ModelRegistry)
 					return webhook.Settings{Namespace: hubConfig.Namespace}, err
 				})
 				return nil

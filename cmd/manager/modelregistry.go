@@ -24,7 +24,7 @@ func modelRegistrySpec(env *Env) componentSpec {
 			Caches:   modelregistry.Caches(env.Config.ModelRegistry.Namespace),
 			Webhooks: env.withGuards(func(mgr ctrl.Manager, enabled bool, guards admission.Guards) error {
 				webhook.Register(mgr, enabled, guards, func(context.Context) (webhook.Settings, error) {
-					hubConfig, err := env.Hub.ApplyToOrError(env.Config.ModelRegistry)
+					hubConfig, err := env.Hub.MergeOrError(env.Config.ModelRegistry)
 					if err != nil {
 						return webhook.Settings{}, err
 					}

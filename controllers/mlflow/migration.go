@@ -28,7 +28,7 @@ import (
 // planMigration returns the migration decision of this reconcile. It does not write to the API server, and reads from it only if the
 // decision depends on the workloads.
 func (r *mlflowReconciler) planMigration(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs) (migration.Decision, error) {
-	r.readsJob = true
+	r.hasPlan = true
 	f := migration.FactsOf(m, in, r.Clock.Now())
 	d := migration.Decide(&f)
 	if d.Step == migration.StepObserve {

@@ -36,9 +36,9 @@ type mlflowReconciler struct {
 	feedback       Feedback
 	// stores caches, by Secret and key, whether the value is the URI of a database server.
 	stores *reference.ContentCache[map[string]bool]
-	// readsJob is true once the current reconcile plans the migration, which reads the migration Job if a migration is requested. The only
+	// hasPlan is true once the current reconcile plans the migration, which reads the migration Job if a migration is requested. The only
 	// MLflow is never reconciled concurrently.
-	readsJob bool
+	hasPlan bool
 	// idleAt holds the last time at which no workload of an MLflow was found to use its database.
 	idleAt reconciler.UIDMap[time.Time]
 	// claimLookups has each MLflow without storage whose claim was looked up on the API server.

@@ -202,7 +202,7 @@ func (r *mlflowReconciler) watch(mgr ctrl.Manager, served *capability.Watcher) e
 
 func (r *mlflowReconciler) logic() reconciler.Logic[*mlflowv1.MLflow] {
 	return reconciler.Logic[*mlflowv1.MLflow]{
-		Phases: r.phases(), OnDeleted: r.forget, OnPaused: migration.ResetMetrics, Summary: r.resetUnreadAge,
+		Phases: r.phases(), OnDeleted: r.forget, OnPaused: migration.ResetMetrics, Summary: r.resetAgeWithoutPlan,
 		AfterStatusUpdate: func(before, after *mlflowv1.MLflow) {
 			migration.CountFinishedJob(before.Status.Migration, after.Status.Migration)
 		},
@@ -210,12 +210,12 @@ func (r *mlflowReconciler) logic() reconciler.Logic[*mlflowv1.MLflow] {
 	}
 }
 
-// resetUnreadAge sets the age of the migration Job to 0 unless the reconcile has planned the migration, which sets the age.
-func (r *mlflowReconciler) resetUnreadAge(*mlflowv1.MLflow) {
-	if !r.readsJob {
+// resetAgeWithoutPlan sets the age of the migration Job to 0 unless the reconcile has planned the migration, which sets the age.
+func (r *mlflowReconciler) resetAgeWithoutPlan(*mlflowv1.MLflow) {
+	if !r.hasPlan {
 		migration.ResetMetrics()
 	}
-	r.readsJob = false
+	r.hasPlan = false
 }
 
 // forget deletes the state of a deleted MLflow.

@@ -57,7 +57,8 @@ func inactiveState(c *aihubv1alpha1.Catalog, all []aihubv1alpha1.Catalog, namesp
 	return serving.State{}
 }
 
-// addPodCause adds the cause of a state: the first container that waits abnormally, or another problem of Deployment or pods.
+// addPodCause returns the state with its cause. The first container that waits abnormally is appended to the message of an available state,
+// and replaces another state. Without such a container, another problem of the Deployment or its pods replaces a state that is not available.
 func addPodCause(state serving.State, d *appsv1.Deployment, pods []corev1.Pod) serving.State {
 	for i := range pods {
 		if !pods[i].DeletionTimestamp.IsZero() {

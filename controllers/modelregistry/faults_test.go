@@ -92,7 +92,7 @@ func testFaultAtEveryCall(t *testing.T, newEnv newEnvFunc) {
 					t.Errorf("call %d: got error %v and message %q, want the injected error in both", n, err, available.Message)
 				}
 				writes := env.takeWrites()
-				writes = strings.Trim(writes+"\n"+env.reconcileOnce(interrupted), "\n")
+				writes = strings.Trim(writes+"\n"+env.reconcileUntilIdle(interrupted), "\n")
 				if diff := cmp.Diff(want, distinctWrites(writes)); diff != "" || strings.Count(writes, "create Secret demo-postgres-credentials") > 1 {
 					t.Errorf("call %d: writes (-want +got):\n%s\nwant one password; all writes:\n%s", n, diff, writes)
 				}
@@ -123,7 +123,7 @@ func testFaultAtEveryCallOfADeletion(t *testing.T, newEnv newEnvFunc) {
 		env = newEnv(t, optionalKinds)
 		env.settings.Gateway.Domain = "gate.example.com"
 		m = newRegistry("demo", withGeneratedDatabase, registrytest.AddProxy)
-		env.reconcileOnce(m)
+		env.reconcileUntilIdle(m)
 		env.requireWait(env.finalize(t.Context(), m), "status")
 		calls = env.failAt(n)
 		err = env.finalize(t.Context(), m)
@@ -259,7 +259,7 @@ func TestReconcileConverges(t *testing.T) {
 					t.Errorf("the migration of fields wrote\n%s", got)
 				}
 			}
-			env.reconcileOnce(m)
+			env.reconcileUntilIdle(m)
 			if openShift && m.Spec.KubeRBACProxy == nil || m.Spec.OAuthProxy != nil {
 				t.Errorf("got kubeRBACProxy %+v and oauthProxy %+v", m.Spec.KubeRBACProxy, m.Spec.OAuthProxy)
 			}

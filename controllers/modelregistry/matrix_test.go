@@ -41,7 +41,7 @@ func TestProxyProblemsReachTheStatus(t *testing.T) {
 			if test.noRoute {
 				registrytest.DisableRoute(&m.Spec)
 			}
-			env.reconcileOnce(m)
+			env.reconcileUntilIdle(m)
 			env.setRunning(m)
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-pod"}}
 			env.requireNoError(env.server.Delete(t.Context(), pod))
@@ -74,7 +74,7 @@ func TestProxyProblemsReachTheStatus(t *testing.T) {
 func TestServerBecomesUnavailableAndAvailable(t *testing.T) {
 	env := newTestEnv(t, []schema.GroupVersionKind{capability.Route})
 	m := newRegistry("demo", registrytest.AddProxy, registrytest.DisableRoute)
-	env.reconcileOnce(m)
+	env.reconcileUntilIdle(m)
 	env.setRunning(m)
 	for _, available := range []bool{true, false, true} {
 		d := &appsv1.Deployment{}
@@ -101,7 +101,7 @@ func TestLogsReachTheStatus(t *testing.T) {
 	env := newTestEnv(t, nil)
 	env.requireNoError(env.server.Create(t.Context(), newSecret("ns", "pg-login")))
 	m := newRegistry("demo")
-	env.reconcileOnce(m)
+	env.reconcileUntilIdle(m)
 	d := &appsv1.Deployment{}
 	env.get(d, "ns", "demo")
 	d.Status.UnavailableReplicas = 1

@@ -301,7 +301,7 @@ func TestProblemInLogIsKeptDuringRestarts(t *testing.T) {
 	env := newTestEnv(t, nil)
 	env.requireNoError(env.server.Create(t.Context(), newSecret("ns", "pg-login")))
 	m := newRegistry("demo")
-	env.reconcileOnce(m)
+	env.reconcileUntilIdle(m)
 	d := &appsv1.Deployment{}
 	env.get(d, "ns", "demo")
 	d.Status.UnavailableReplicas = 1

@@ -21,7 +21,7 @@ import (
 func TestRouteRejectedByRouter(t *testing.T) {
 	env := newTestEnv(t, optionalKinds, newSecret("ns", "pg-login"), newSecret("ns", "team-a-kube-rbac-proxy"))
 	m := newRegistry("demo", registrytest.AddProxy)
-	env.reconcileOnce(m)
+	env.reconcileUntilIdle(m)
 	env.setRunning(m)
 	const host, addressAnnotation = "demo-rest.apps.example.com", "routing.opendatahub.io/external-address-rest"
 	expectHost := func(want bool) {

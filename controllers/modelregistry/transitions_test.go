@@ -24,9 +24,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// reconcileOnce requires that one reconcile applies all objects and waits for the server, and that the next one writes nothing. It returns
+// reconcileUntilIdle requires that one reconcile applies all objects and waits for the server, and that the next one writes nothing. It returns
 // the writes of the first one.
-func (env *testEnv) reconcileOnce(m *v1beta1.ModelRegistry) string {
+func (env *testEnv) reconcileUntilIdle(m *v1beta1.ModelRegistry) string {
 	env.Helper()
 	env.requireWait(env.reconcile(m), "available")
 	writes := env.takeWrites()
@@ -73,7 +73,7 @@ func (env *testEnv) collectGarbage(uid types.UID) {
 func TestSwitchesBetweenDatabases(t *testing.T) {
 	env := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase)
-	env.reconcileOnce(m)
+	env.reconcileUntilIdle(m)
 	const generated = "postgresql://modelregistry:$(POSTGRES_PASSWORD)@demo-postgres:5432/model_registry"
 	if got := env.addressOf(m); got != generated {
 		t.Errorf("got address %s, want %s", got, generated)
@@ -83,7 +83,7 @@ func TestSwitchesBetweenDatabases(t *testing.T) {
 	password, version := string(secret.Data["password"]), secret.ResourceVersion
 
 	m.Spec.Postgres = registrytest.Registry().Spec.Postgres
-	if got := env.reconcileOnce(m); got != "apply Deployment demo" {
+	if got := env.reconcileUntilIdle(m); got != "apply Deployment demo" {
 		t.Errorf("wrote\n%s", got)
 	}
 	if got := env.addressOf(m); !strings.Contains(got, "@pg.data.svc:5432/models") || reasonOf(m, ConditionUnusedDatabase) != ReasonKept {
@@ -97,14 +97,14 @@ func TestSwitchesBetweenDatabases(t *testing.T) {
 		}
 	}
 	registrytest.MySQL(&m.Spec)
-	env.reconcileOnce(m)
+	env.reconcileUntilIdle(m)
 	if got := env.addressOf(m); got != "registry:$(MYSQL_PASSWORD)@tcp(mysql.data.svc:3306)/models?charset=utf8mb4" {
 		t.Errorf("address %s", got)
 	}
 
 	withGeneratedDatabase(&m.Spec)
 	m.Spec.MySQL = nil
-	env.reconcileOnce(m)
+	env.reconcileUntilIdle(m)
 	env.get(secret, "ns", "demo-postgres-credentials")
 	if got := env.addressOf(m); got != generated || reasonOf(m, ConditionUnusedDatabase) != "" || string(secret.Data["password"]) != password || secret.ResourceVersion != version {
 		t.Errorf("address %s, %v, the Secret was written %t", got, m.Status.Conditions, secret.ResourceVersion != version)
@@ -116,7 +116,7 @@ func TestDatabaseNamesAreImmutable(t *testing.T) {
 	env := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase)
 	m.Spec.Postgres.Database, m.Spec.Postgres.Username = "models", "ann"
-	env.reconcileOnce(m)
+	env.reconcileUntilIdle(m)
 	const want = "postgresql://ann:$(POSTGRES_PASSWORD)@demo-postgres:5432/models"
 	for _, names := range []struct{ user, database string }{{"ann", "models"}, {"bob", "other"}, {"", ""}, {"not valid", "x-y"}} {
 		m.Spec.Postgres.Username, m.Spec.Postgres.Database = names.user, names.database
@@ -164,14 +164,14 @@ func TestAddsAndRemovesProxy(t *testing.T) {
 			t.Errorf("conditions %v", m.Status.Conditions)
 		}
 	}
-	env.reconcileOnce(m)
+	env.reconcileUntilIdle(m)
 	expect(true, "https-api", 8443)
 	m.Spec.KubeRBACProxy = nil
-	env.reconcileOnce(m)
+	env.reconcileUntilIdle(m)
 	expect(false, "http-api", 8080)
 	registrytest.AddProxy(&m.Spec)
 	m.Spec.KubeRBACProxy.Port = new(int32(9443))
-	env.reconcileOnce(m)
+	env.reconcileUntilIdle(m)
 	expect(true, "https-api", 9443)
 }
 
@@ -221,7 +221,7 @@ func TestExposureFollowsSpecAndSettings(t *testing.T) {
 		{"Route of the server disabled", func() { m.Spec.Rest.ServiceRoute = v1beta1.RouteDisabled }, []string{secureRoute}, "demo-rest.models.example.com"},
 	} {
 		step.change()
-		env.reconcileOnce(m)
+		env.reconcileUntilIdle(m)
 		if diff := cmp.Diff(step.want, env.listExposure()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", step.name, diff)
 		}
@@ -253,7 +253,7 @@ func TestSwitchesBetweenCertificates(t *testing.T) {
 			m.Spec.KubeRBACProxy.TLSCertificateSecret, m.Spec.KubeRBACProxy.TLSKeySecret = registrytest.Secret("cert", "c.pem"), registrytest.Secret("key", "k.pem")
 			want = []string{"cert", "key"}
 		}
-		env.reconcileOnce(m)
+		env.reconcileUntilIdle(m)
 		service, d := &corev1.Service{}, &appsv1.Deployment{}
 		env.get(service, "ns", "demo")
 		env.get(d, "ns", "demo")
@@ -279,7 +279,7 @@ func TestRecreatedRegistryUsesRetainedData(t *testing.T) {
 			env := newTestEnv(t, nil)
 			first := newRegistry("demo", withGeneratedDatabase, registrytest.AddProxy, withGeneratedDatabase)
 			first.Spec.Postgres.RetentionPolicy, first.Spec.Postgres.Database = policy, "models"
-			env.reconcileOnce(first)
+			env.reconcileUntilIdle(first)
 			before := &corev1.Secret{}
 			env.get(before, "ns", "demo-postgres-credentials")
 			env.requireWait(env.finalize(t.Context(), first), "status")
@@ -297,7 +297,7 @@ func TestRecreatedRegistryUsesRetainedData(t *testing.T) {
 			second := newRegistry("demo", registrytest.AddProxy, withGeneratedDatabase)
 			second.UID = "second"
 			second.Spec.Postgres.RetentionPolicy = policy
-			env.reconcileOnce(second)
+			env.reconcileUntilIdle(second)
 			after := &corev1.Secret{}
 			env.get(after, "ns", "demo-postgres-credentials")
 			if same := string(after.Data["password"]) == string(before.Data["password"]); same != kept {
@@ -319,7 +319,7 @@ func TestRetentionPolicyCanChange(t *testing.T) {
 	m := newRegistry("demo", withGeneratedDatabase)
 	for _, policy := range []v1beta1.RetentionPolicy{v1beta1.RetainData, v1beta1.DeleteData, v1beta1.RetainData, v1beta1.DeleteData, ""} {
 		m.Spec.Postgres.RetentionPolicy = policy
-		env.reconcileOnce(m)
+		env.reconcileUntilIdle(m)
 		for name, o := range map[string]client.Object{"demo-postgres-storage": &corev1.PersistentVolumeClaim{}, "demo-postgres-credentials": &corev1.Secret{}} {
 			if !env.get(o, "ns", name) || metav1.IsControlledBy(o, m) != (policy == v1beta1.DeleteData) {
 				t.Errorf("%q: %s has owner references %v", policy, name, o.GetOwnerReferences())

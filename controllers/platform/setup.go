@@ -184,7 +184,7 @@ func newController(mgr ctrl.Manager, controller, name string, object client.Obje
 
 // webhookNamespace returns the namespace in which webhooks allow a Catalog.
 func webhookNamespace(watcher *aihub.Watcher, settings AIHubSettings) string {
-	return watcher.ApplyTo(config.ModelRegistry{Namespace: settings.RegistriesNamespace}).Namespace
+	return watcher.Merge(config.ModelRegistry{Namespace: settings.RegistriesNamespace}).Namespace
 }
 
 // enqueue enqueues the singleton with the name for any event.

@@ -123,7 +123,7 @@ func injectionProblem(c raycluster.Cluster, in resources.Inputs) (reason, note s
 	anyHead := func(matches func(raycluster.Injected) bool) bool { return slices.ContainsFunc(in.Heads, matches) }
 	switch {
 	case in.Mode.Auth.UsesSidecar() && !injected.Sidecar.UsesSidecar():
-		return ReasonNotSecured, "no sidecar protects the dashboard, because the cluster was stored while the webhook was not installed, " +
+		return ReasonNotSecured, "no sidecar protects the dashboard, because the cluster was stored while OAuth was disabled, while the webhook was not installed, " +
 			"or while the KubeRay of the platform secured it: " +
 			"change the cluster in any way, or recreate it"
 	case in.Mode.Auth.UsesSidecar() && anyHead(func(head raycluster.Injected) bool { return head.Sidecar != injected.Sidecar }):

@@ -126,7 +126,7 @@ func TestBuildReturnsNothingWithPlatformKubeRay(t *testing.T) {
 		for _, head := range []string{plainHead, tokenHead} {
 			u := clusterFrom(t, demoCluster(hashedVersion, head))
 			in := inputsFor(u, true, func(in *resources.Inputs) {
-				in.Publish, in.HasHTTPRoutes, in.BackendTLSPolicies, in.KubeRaySecures, in.KubeRaySecurity = publish, true, true, true, config.KubeRaySecurityTrust
+				in.Publish, in.HasHTTPRoutes, in.HasBackendTLSPolicies, in.KubeRaySecures, in.KubeRaySecurity = publish, true, true, true, config.KubeRaySecurityTrust
 			})
 			if objects := buildObjects(t, u, in); len(objects) > 0 {
 				t.Errorf("publish %q: unexpected objects: %v", publish, objects)
@@ -139,7 +139,7 @@ func TestBuildReturnsNothingWithPlatformKubeRay(t *testing.T) {
 func TestNetworkPolicyNamesWithPlatformKubeRay(t *testing.T) {
 	u := clusterFrom(t, demoCluster("", plainHead))
 	for installed, want := range map[bool]string{false: raycluster.View(u.Object).LegacyNames().HeadPolicy, true: raycluster.View(u.Object).HashedNames().HeadPolicy} {
-		objects := buildObjects(t, u, inputsFor(u, false, func(in *resources.Inputs) { in.PlatformKubeRay = installed }))
+		objects := buildObjects(t, u, inputsFor(u, false, func(in *resources.Inputs) { in.HasPlatformKubeRay = installed }))
 		if objects[0].GetKind() != "NetworkPolicy" || objects[0].GetName() != want {
 			t.Errorf("KubeRay of the platform installed: %t: got %s %s, want NetworkPolicy %s", installed, objects[0].GetKind(), objects[0].GetName(), want)
 		}

@@ -135,8 +135,8 @@ func (r *clusterReconciler) reconcileNormal(ctx context.Context, cluster *unstru
 	return errors.Join(err, pauseWait, renewalWait)
 }
 
-// reconcileSecurity applies NetworkPolicies and certificates and, unless the cluster is paused, the objects of the sidecar. It returns the
-// errors, and a wait for the next renewal.
+// reconcileSecurity applies NetworkPolicies and certificates and, unless the cluster is paused, the objects of the sidecar and its
+// ClusterRoleBinding. It returns the errors, and a wait for the next renewal.
 func (r *clusterReconciler) reconcileSecurity(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs,
 	plan resources.Plan, paused bool) (errs []error, renewalWait error) {
 	errs = append(errs, r.apply(ctx, cluster, "the cluster is not published until its NetworkPolicies exist", plan.Policies))

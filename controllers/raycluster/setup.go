@@ -104,7 +104,7 @@ type Deps struct {
 	Domain            *clusterdomain.Watcher
 	Dynamic           dynamic.Interface
 	Clock             clock.Clock
-	// TakeOver is that of controllers/raycluster/takeover, or nil.
+	// TakeOver is the result of controllers/raycluster/takeover.New, or nil.
 	TakeOver takeover.Interface[*unstructured.Unstructured]
 	Applier  *apply.Applier
 }

@@ -1,4 +1,4 @@
-// Package admission checks the objects that pods of a custom resource reference: ServiceAccounts, Secrets, images, volumes, labels. The
+// Package admission checks the objects and fields that pods of a custom resource use: ServiceAccounts, Secrets, images, volumes, labels. The
 // manager creates these pods with its own permissions, so the API server does not check those of the author.
 //
 // Each kind has a pure function that returns the [References] of an object. Webhooks check added references against the permissions of

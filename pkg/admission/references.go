@@ -83,7 +83,7 @@ func (r *References) AddEgressURL(secret, host string, port *int32, path *field.
 	}
 }
 
-// AddMetadata adds labels or annotations of pods.
+// AddMetadata adds labels or annotations of pods, or annotations of a ServiceAccount.
 func (r *References) AddMetadata(kind Kind, values map[string]string, path *field.Path) {
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		r.items = append(r.items, Reference{Kind: kind, Name: key, content: values[key], path: path.Key(key).String()})

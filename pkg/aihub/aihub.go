@@ -28,12 +28,12 @@ var Kind = platformv1alpha1.GroupVersion.WithKind("AIHub")
 
 var resource = platformv1alpha1.GroupVersion.WithResource("aihubs")
 
-// errNotRead is returned by ApplyToOrError until the AIHub is read for the first time.
+// errNotRead is returned by MergeOrError until the AIHub is read for the first time.
 var errNotRead = errors.New("the AIHub " + platformv1alpha1.AIHubName + " has not been read yet; try again in a moment")
 
-// ApplyTo returns the settings with the values of an AIHub spec, which may be nil. settings.Namespace has precedence, because it
+// Merge returns the settings with the values of an AIHub spec, which may be nil. settings.Namespace has precedence, because it
 // restricts the cache. The AIHub controller reports the conflict.
-func ApplyTo(settings config.ModelRegistry, spec *platformv1alpha1.AIHubSpec) config.ModelRegistry {
+func Merge(settings config.ModelRegistry, spec *platformv1alpha1.AIHubSpec) config.ModelRegistry {
 	if spec == nil {
 		return settings
 	}
@@ -103,27 +103,27 @@ func (w *Watcher) current() (spec *platformv1alpha1.AIHubSpec, known bool) {
 	return w.value.Current()
 }
 
-// Await returns a Wait until the AIHub is read, so that a restart of the manager does not change published routes.
-func (w *Watcher) Await() error {
+// WaitForSpec returns a Wait until the AIHub is read, so that a restart of the manager does not change published routes.
+func (w *Watcher) WaitForSpec() error {
 	if _, known := w.current(); !known {
 		return &reconciler.Wait{For: "the AIHub to be read", Retry: time.Second}
 	}
 	return nil
 }
 
-// ApplyTo returns the settings with the values of the current AIHub.
-func (w *Watcher) ApplyTo(settings config.ModelRegistry) config.ModelRegistry {
+// Merge returns the settings with the values of the current AIHub.
+func (w *Watcher) Merge(settings config.ModelRegistry) config.ModelRegistry {
 	spec, _ := w.current()
-	return ApplyTo(settings, spec)
+	return Merge(settings, spec)
 }
 
-// ApplyToOrError is like ApplyTo, but returns an error until the AIHub is read.
-func (w *Watcher) ApplyToOrError(settings config.ModelRegistry) (config.ModelRegistry, error) {
+// MergeOrError is like Merge, but returns an error until the AIHub is read.
+func (w *Watcher) MergeOrError(settings config.ModelRegistry) (config.ModelRegistry, error) {
 	spec, known := w.current()
 	if !known {
 		return settings, errNotRead
 	}
-	return ApplyTo(settings, spec), nil
+	return Merge(settings, spec), nil
 }
 
 // EventSource returns a source that sends an event of the object to the handler when the spec of the AIHub changes.

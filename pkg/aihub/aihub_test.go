@@ -44,7 +44,7 @@ func newSpec(domain string) *platformv1alpha1.AIHubSpec {
 
 // The settings that the legacy operator wrote into variables of its child programs are read from the AIHub. All other settings
 // stay unchanged, including images and empty values. [modelregistry-104] [modelregistry-105] [modelregistry-106] [modelregistry-112]
-func TestApplyToOverridesOnlySettingsOfAIHub(t *testing.T) {
+func TestMergeOverridesOnlySettingsOfAIHub(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec   *platformv1alpha1.AIHubSpec
 		change func(*config.ModelRegistry)
@@ -67,7 +67,7 @@ func TestApplyToOverridesOnlySettingsOfAIHub(t *testing.T) {
 				test.change(&base)
 			}
 			test.want(&want)
-			if diff := cmp.Diff(want, ApplyTo(base, test.spec)); diff != "" {
+			if diff := cmp.Diff(want, Merge(base, test.spec)); diff != "" {
 				t.Errorf("settings differ (-want +got):\n%s", diff)
 			}
 		})
@@ -85,8 +85,8 @@ func newAIHub(s *platformv1alpha1.AIHubSpec) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: object}
 }
 
-// hasSynced reports whether Await returns no error.
-func (w *Watcher) hasSynced() bool { return w.Await() == nil }
+// hasSynced reports whether WaitForSpec returns no error.
+func (w *Watcher) hasSynced() bool { return w.WaitForSpec() == nil }
 
 func newWatcher(objects ...runtime.Object) (*Watcher, *fake.FakeDynamicClient) {
 	c := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{resource: "AIHubList"}, objects...)
@@ -99,11 +99,11 @@ func TestSettingsChangeWithAIHub(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- w.value.Start(ctx) }()
-	if !w.hasSynced() || w.ApplyTo(processSettings()).Namespace != "" {
+	if !w.hasSynced() || w.Merge(processSettings()).Namespace != "" {
 		t.Error("want the watcher synced without an AIHub while the API is not served")
 	}
 	w.SetServed(true)
-	domain := func() string { return w.ApplyTo(processSettings()).Gateway.Domain }
+	domain := func() string { return w.Merge(processSettings()).Gateway.Domain }
 	poll.Until(t, 10*time.Second, "the settings contain the domain of the AIHub", func() bool { return domain() == "one.example.org" })
 	poll.Until(t, 10*time.Second, "the watch has started", func() bool { return len(c.Actions()) >= 2 })
 	hubs := c.Resource(resource)
@@ -130,11 +130,11 @@ func TestHasSynced(t *testing.T) {
 	} {
 		w, _ := newWatcher()
 		w.SetServed(true)
-		if _, err := w.ApplyToOrError(processSettings()); w.hasSynced() || err == nil || !strings.Contains(err.Error(), "default-aihub") {
+		if _, err := w.MergeOrError(processSettings()); w.hasSynced() || err == nil || !strings.Contains(err.Error(), "default-aihub") {
 			t.Errorf("%s: synced before the cluster answered, or unexpected error %v", name, err)
 		}
 		respond(w)
-		if _, err := w.ApplyToOrError(processSettings()); !w.hasSynced() || err != nil {
+		if _, err := w.MergeOrError(processSettings()); !w.hasSynced() || err != nil {
 			t.Errorf("%s: not synced, error %v", name, err)
 		}
 	}
@@ -151,7 +151,7 @@ func TestForbiddenListCountsAsNoAIHub(t *testing.T) {
 	go func() { done <- w.value.Start(ctx) }()
 	w.SetServed(true)
 	poll.Until(t, 10*time.Second, "the watcher has synced", w.hasSynced)
-	if diff := cmp.Diff(processSettings(), w.ApplyTo(processSettings())); diff != "" {
+	if diff := cmp.Diff(processSettings(), w.Merge(processSettings())); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)
 	}
 	cancel()
@@ -165,7 +165,7 @@ func TestRemovedAPIResetsSettings(t *testing.T) {
 	w.value.OnUpdate(newAIHub(newSpec("one.example.org")))
 	w.SetServed(false)
 	w.value.OnUpdate(newAIHub(newSpec("one.example.org")))
-	if diff := cmp.Diff(processSettings(), w.ApplyTo(processSettings())); diff != "" || !w.hasSynced() {
+	if diff := cmp.Diff(processSettings(), w.Merge(processSettings())); diff != "" || !w.hasSynced() {
 		t.Errorf("synced %t, settings (-want +got):\n%s", w.hasSynced(), diff)
 	}
 }
@@ -195,7 +195,7 @@ func TestChangesTriggerController(t *testing.T) {
 func TestNilWatcherKeepsSettings(t *testing.T) {
 	var w *Watcher
 	w.SetServed(true)
-	settings, err := w.ApplyToOrError(processSettings())
+	settings, err := w.MergeOrError(processSettings())
 	if diff := cmp.Diff(processSettings(), settings); diff != "" || err != nil || !w.hasSynced() || w.AddTo(nil) != nil {
 		t.Errorf("settings differ without an AIHub, or an error occurred: %v\n%s", err, diff)
 	}

@@ -183,7 +183,7 @@ type Changes struct {
 	mu sync.Mutex
 	// Created, Updated and Deleted are the numbers of requests. The adoption of an object may take two.
 	Created, Updated, Deleted int
-	// RequeueAfter is the time after which Apply must be called again although no watch event may arrive; 0 for none.
+	// RequeueAfter is the time after which Apply must be called again even if no watch event arrives; 0 for none.
 	RequeueAfter time.Duration
 	// outer is the Changes of the parent context; it records the same writes.
 	outer *Changes

@@ -92,9 +92,9 @@ func (a *Applier) deleteRecorded(ctx context.Context, forOwner types.UID, k Key,
 	return client.IgnoreNotFound(err)
 }
 
-// DeleteOwned deletes an object with the uid of the given object, and its dependents in the background. The caller must ensure that this
-// component may delete it. An object that is terminating or not found is no error; another uid is a conflict. forOwner is
-// the uid of its owner, or empty.
+// DeleteOwned deletes an object with the uid of the given object, and its dependents in the background unless an option has another
+// policy. The caller must ensure that this component may delete it. An object that is terminating or not found is no error; another uid is
+// a conflict. forOwner is the uid of its owner, or empty.
 func (a *Applier) DeleteOwned(ctx context.Context, forOwner types.UID, object client.Object, options ...client.DeleteOption) error {
 	if object.GetDeletionTimestamp() != nil {
 		return nil
@@ -226,7 +226,7 @@ func (a *Applier) listLegacy(ctx context.Context, kind schema.GroupVersionKind, 
 	return unlabelled, nil
 }
 
-// pruneObject deletes an object that the owner controls, or whose only owner it is.
+// pruneObject deletes an object whose controller or only owner is o.
 func (a *Applier) pruneObject(ctx context.Context, o owner, k Key, object metav1.Object) error {
 	refs := object.GetOwnerReferences()
 	if i := slices.IndexFunc(refs, o.matches); i < 0 || len(refs) > 1 && !ptr.Deref(refs[i].Controller, false) {

@@ -31,7 +31,7 @@ func New(mgr ctrl.Manager, label string, options cache.Options) (cache.Cache, er
 	return c, nil
 }
 
-// DelegatingClient is a client that gets some objects from other readers. List always uses its own.
+// DelegatingClient is a client that gets some objects from other readers. List always uses the reader of the client.
 type DelegatingClient struct {
 	client.Client
 	// Route returns the reader for an object, or nil for the reader of the client.

@@ -168,7 +168,7 @@ func (w *Watcher) onCRDEvent(name string, exists bool) {
 	}
 }
 
-// refresh calls discovery, publishes a successful result, and returns the time until the next call.
+// refresh calls discovery, publishes a successful result if the presence of KubeRay is known, and returns the time until the next call.
 func (w *Watcher) refresh(ctx context.Context) time.Duration {
 	listed, unreadable, err := readDiscovery(ctx, w.options.Discovery)
 	platformKubeRay, known := w.kubeRay.Current()

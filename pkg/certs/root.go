@@ -75,8 +75,8 @@ func LoadRoot(data map[string][]byte, now time.Time) (Root, error) {
 	return r, nil
 }
 
-// EnsureRoot returns the CA of a Secret, which any program may have created, after all rotation steps that are due. Valid CAs of the
-// previous bundle stay in the bundle, up to maxBundleSize.
+// EnsureRoot returns the CA of a Secret, which any program may have created, or a new one if it is not usable, after all rotation steps
+// that are due. Valid CAs of the previous bundle stay in the bundle, up to maxBundleSize.
 func EnsureRoot(data map[string][]byte, o RootOptions, now time.Time) (Root, error) {
 	r, err := loadRoot(data, now)
 	if err != nil {
@@ -210,7 +210,7 @@ func (r *Root) removeExpired(now time.Time) {
 	valid := slices.DeleteFunc(slices.Clone(r.bundle), func(c *x509.Certificate) bool { return now.After(c.NotAfter) })
 	if valid = valid[:min(len(valid), maxBundleSize)]; len(valid) < len(r.bundle) {
 		r.bundle = valid
-		r.recordStep(Retired, "a CA has expired")
+		r.recordStep(Retired, "a CA has expired, or there were too many")
 	}
 }
 

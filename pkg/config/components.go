@@ -48,7 +48,7 @@ func (s sources) components(known, defaults []string) (map[string]bool, error) {
 		{s.file["components"], s.enableVariable},
 		{s.flags["components"], func(component string) value { return s.flags["enable-"+component] }},
 	} {
-		if err := applyList(enabled, source.list, known); err != nil {
+		if err := enableListed(enabled, source.list, known); err != nil {
 			return nil, err
 		}
 		for _, name := range known {
@@ -76,8 +76,8 @@ func (s sources) enableVariable(component string) value {
 	return value{}
 }
 
-// applyList enables the components in a list such as "*,-appwrapper", and disables all others.
-func applyList(enabled map[string]bool, list value, known []string) error {
+// enableListed enables the components in a list such as "*,-appwrapper", and disables all others.
+func enableListed(enabled map[string]bool, list value, known []string) error {
 	if list.source == "" {
 		return nil
 	}

@@ -51,7 +51,7 @@ type Config struct {
 	// OperatorNamespace is the namespace of the manager's own objects (Lease, certificate Secret): POD_NAMESPACE, else the namespace of
 	// the mounted ServiceAccount, else Namespace (outside a cluster).
 	OperatorNamespace string
-	// PlatformType is the product that runs this operator; empty unless the platform operator sets it.
+	// PlatformType is the product that runs this operator; empty if it is not configured.
 	PlatformType string `env:"ODH_MODULE_OPERATOR_PLATFORM_TYPE" key:"platform.type" help:"product that runs this operator, for status.distribution of an AIHub and MLflowOperator; the platform operator sets it"`
 
 	LeaderElection LeaderElection `section:""`

@@ -92,21 +92,21 @@ func (c Config) mergeLayers(sectionSettings []setting, legacyConfigs []LegacyCon
 	}
 	layers := []map[string]value{defaults}
 	for _, legacy := range legacyConfigs {
-		values, unknown, err := legacy.read()
+		values, warningByPath, err := legacy.read()
 		if err != nil {
 			return nil, err
 		}
 		layers = append(layers, sources{file: values}.explicit(sectionSettings))
-		maps.DeleteFunc(unknown, func(path, _ string) bool {
+		maps.DeleteFunc(warningByPath, func(path, _ string) bool {
 			return strings.HasPrefix(path, appWrapperKey) != strings.HasPrefix(sectionSettings[0].key, appWrapperKey)
 		})
-		warnings = append(warnings, slices.Sorted(maps.Values(unknown))...)
+		warnings = append(warnings, slices.Sorted(maps.Values(warningByPath))...)
 	}
-	return warnings, applyLayers(sectionSettings, append(layers, c.explicit))
+	return warnings, storeLayers(sectionSettings, append(layers, c.explicit))
 }
 
-// applyLayers parses and stores the values of all layers in ascending precedence, and returns the joined errors.
-func applyLayers(table []setting, layers []map[string]value) error {
+// storeLayers parses and stores the values of all layers in ascending precedence, and returns the joined errors.
+func storeLayers(table []setting, layers []map[string]value) error {
 	var errs []error
 	for _, row := range table {
 		for _, layer := range layers {

@@ -12,7 +12,7 @@ import (
 // ModelMesh holds the startup settings of the component modelmesh; see their tags for their meaning. The other settings are in package
 // pkg/modelmesh/settings.
 type ModelMesh struct {
-	// Namespace is the namespace of the configuration; never empty.
+	// Namespace is the namespace of the ModelMesh configuration, which package modelmesh calls the operator's namespace; never empty.
 	Namespace string `env:"NAMESPACE" key:"modelmesh.namespace" parse:"namespace?" help:"namespace with the ModelMesh configuration; default: the namespace of the manager"`
 	// NamespaceScope limits the component to that namespace; ControllerDeployment then owns the Service.
 	NamespaceScope       bool   `env:"NAMESPACE_SCOPE" key:"modelmesh.namespaceScope" default:"false" parse:"true" help:"serve models only in the namespace of the ModelMesh configuration"`

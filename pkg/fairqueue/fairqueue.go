@@ -145,7 +145,7 @@ func (q *namespaceQueues) start(r reconcile.Request) bool {
 	return true
 }
 
-// done records the end of a reconcile. It returns the first waiting request of the namespace, which takes the place in processing.
+// done records the end of a reconcile. It returns the first waiting request of the namespace, which takes the place of r.
 func (q *namespaceQueues) done(r reconcile.Request) (next reconcile.Request, found bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -21,7 +21,7 @@ const (
 
 // Endpoint is an address inside a pod: a port on loopback or the path of a Unix socket.
 type Endpoint struct {
-	// Raw is the endpoint as in the spec.
+	// Raw is the endpoint as in the spec, or DefaultEndpoint.
 	Raw string
 	// Port is the decimal port; empty for a socket.
 	Port string
@@ -59,7 +59,7 @@ func ParseEndpoint(text string) (Endpoint, error) {
 type Endpoints struct {
 	// Management is the endpoint for loading and unloading models.
 	Management Endpoint
-	// Data is the endpoint for inference; nil if the spec sets none, and Management serves inference too.
+	// Data is the endpoint for inference; nil if the spec sets none: Management then serves inference too.
 	Data *Endpoint
 }
 

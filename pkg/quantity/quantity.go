@@ -32,12 +32,8 @@ func check(text string) error {
 	if len(text) > maxLength {
 		return fmt.Errorf("quantity of %d characters: write one of at most %d", len(text), maxLength)
 	}
-	exponentIndex := strings.IndexAny(text, "eE")
-	if exponentIndex < 0 {
-		return nil
-	}
-	exponent, err := strconv.Atoi(text[exponentIndex+1:])
-	if errors.Is(err, strconv.ErrRange) || err == nil && (exponent > maxExponent || exponent < -maxExponent) {
+	exponent, err := strconv.Atoi(text[strings.IndexAny(text, "eE")+1:])
+	if strings.ContainsAny(text, "eE") && (errors.Is(err, strconv.ErrRange) || err == nil && (exponent > maxExponent || exponent < -maxExponent)) {
 		return fmt.Errorf("quantity %q: write an exponent between -%d and %d", text, maxExponent, maxExponent)
 	}
 	return nil
@@ -53,9 +49,7 @@ func Check(object any, path string) error { return checkValue(object, path, fals
 // CheckJSON is Check for a JSON object. Malformed JSON is ignored.
 func CheckJSON(raw []byte) error {
 	var object any
-	if json.Unmarshal(raw, &object) != nil {
-		return nil
-	}
+	_ = json.Unmarshal(raw, &object)
 	return Check(object, "")
 }
 

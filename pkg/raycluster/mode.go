@@ -192,7 +192,7 @@ type UserSecurity struct {
 	NetworkPolicy bool
 }
 
-// UserSecurity returns the security that KubeRay provides for the cluster.
+// UserSecurity returns the security that KubeRay provides for the cluster at the request of its user.
 func (c Cluster) UserSecurity() UserSecurity {
 	auth := ptr.Deref(c.spec.AuthOptions, rayv1.AuthOptions{})
 	token := auth.Mode == rayv1.AuthModeToken

@@ -38,8 +38,8 @@ const ConditionPaused = "Paused"
 type Phase[T StatusObject] struct {
 	// Name describes the phase, as in "applying objects"; it prefixes errors and is a field of log lines.
 	Name string
-	// Run ends the phases when it returns an error: a *Wait while a dependency is not ready or, with Stalled, while a user must act. Other
-	// errors are retried with back-off unless IsTerminal.
+	// Run ends the phases when it returns an error: a *Wait while a dependency is not ready or, with Stalled, while a user must act. Errors
+	// that AsWait does not convert to a Wait are retried with back-off unless IsTerminal.
 	Run func(context.Context, T) error
 }
 
@@ -203,7 +203,7 @@ func (r *baseReconciler[T]) runPhases(ctx context.Context, obj T) error {
 	return nil
 }
 
-// deferStatus returns how long the update of the status must wait after the phases returned err; 0 if it must not wait, or nothing changed.
+// deferStatus returns how long the update of the status must wait after the phases returned err; 0 if it cannot wait, or nothing changed.
 func (r *baseReconciler[T]) deferStatus(original, obj T, err error) time.Duration {
 	wait, isWait := AsWait(err)
 	if err != nil && (!isWait || wait.Stalled) || r.logic.MayWait == nil || equality.Semantic.DeepEqual(original, obj) || !r.logic.MayWait(original, obj) {

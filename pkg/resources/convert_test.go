@@ -16,7 +16,7 @@ import (
 // expectSameJSON converts a value to an apply configuration and checks that both have the same JSON.
 func expectSameJSON[T any](t *testing.T, from any) *T {
 	t.Helper()
-	into := MustApply[T](from)
+	into := MustConvert[T](from)
 	if diff := cmp.Diff(normalizedJSON(t, from), normalizedJSON(t, into)); diff != "" {
 		t.Errorf("%T (-value +converted):\n%s", from, diff)
 	}
@@ -77,17 +77,17 @@ func TestMustApplyRejectsOtherTypes(t *testing.T) {
 					t.Errorf("a value that %s was converted", name)
 				}
 			}()
-			MustApply[corev1ac.AffinityApplyConfiguration](from)
+			MustConvert[corev1ac.AffinityApplyConfiguration](from)
 		}()
 	}
 }
 
-func TestMustApplyEach(t *testing.T) {
-	env := MustApplyEach[corev1ac.EnvVarApplyConfiguration]([]corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "B"}})
+func TestMustConvertEach(t *testing.T) {
+	env := MustConvertEach[corev1ac.EnvVarApplyConfiguration]([]corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "B"}})
 	if len(env) != 2 || *env[0].Name != "A" || *env[0].Value != "1" || *env[1].Name != "B" || env[1].Value != nil {
 		t.Errorf("got %+v", env)
 	}
-	if none := MustApplyEach[corev1ac.EnvVarApplyConfiguration]([]corev1.EnvVar(nil)); none != nil {
-		t.Errorf("MustApplyEach(nil) returned %v, want nil", none)
+	if none := MustConvertEach[corev1ac.EnvVarApplyConfiguration]([]corev1.EnvVar(nil)); none != nil {
+		t.Errorf("MustConvertEach(nil) returned %v, want nil", none)
 	}
 }

@@ -22,7 +22,7 @@ func SetScheduling(pod *corev1ac.PodSpecApplyConfiguration, p *server.Pods) {
 		pod.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(secret.Name))
 	}
 	pod.WithNodeSelector(p.NodeSelector)
-	pod.Tolerations = MustApplyEach[corev1ac.TolerationApplyConfiguration](p.Tolerations)
+	pod.Tolerations = MustConvertEach[corev1ac.TolerationApplyConfiguration](p.Tolerations)
 	if p.PriorityClassName != "" {
 		pod.WithPriorityClassName(p.PriorityClassName)
 	}
@@ -33,7 +33,7 @@ func SetScheduling(pod *corev1ac.PodSpecApplyConfiguration, p *server.Pods) {
 func ConfigureServerPod(pod *corev1ac.PodSpecApplyConfiguration, selector map[string]string, p *server.Pods) {
 	SetScheduling(pod, p)
 	if p.Affinity != nil {
-		pod.Affinity = MustApply[corev1ac.AffinityApplyConfiguration](p.Affinity)
+		pod.Affinity = MustConvert[corev1ac.AffinityApplyConfiguration](p.Affinity)
 	}
 	AddSpreadConstraints(pod, selector, &p.CommonPods)
 	AddVolumes(pod, &p.CommonPods)
@@ -41,7 +41,7 @@ func ConfigureServerPod(pod *corev1ac.PodSpecApplyConfiguration, selector map[st
 
 // AddSpreadConstraints sets the spread constraints of the user on a pod of the server, with its selector as default.
 func AddSpreadConstraints(pod *corev1ac.PodSpecApplyConfiguration, selector map[string]string, common *server.CommonPods) {
-	pod.TopologySpreadConstraints = MustApplyEach[corev1ac.TopologySpreadConstraintApplyConfiguration](common.TopologySpreadConstraints)
+	pod.TopologySpreadConstraints = MustConvertEach[corev1ac.TopologySpreadConstraintApplyConfiguration](common.TopologySpreadConstraints)
 	for i := range pod.TopologySpreadConstraints {
 		if pod.TopologySpreadConstraints[i].LabelSelector == nil {
 			pod.TopologySpreadConstraints[i].WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(selector))
@@ -54,10 +54,10 @@ func AddSpreadConstraints(pod *corev1ac.PodSpecApplyConfiguration, selector map[
 func AddVolumes(pod *corev1ac.PodSpecApplyConfiguration, common *server.CommonPods) {
 	const prefix = "extra-"
 	for i := range common.Volumes {
-		pod.WithVolumes(MustApply[corev1ac.VolumeApplyConfiguration](&common.Volumes[i]).WithName(prefix + common.Volumes[i].Name))
+		pod.WithVolumes(MustConvert[corev1ac.VolumeApplyConfiguration](&common.Volumes[i]).WithName(prefix + common.Volumes[i].Name))
 	}
 	for i := range common.VolumeMounts {
-		pod.Containers[0].WithVolumeMounts(MustApply[corev1ac.VolumeMountApplyConfiguration](&common.VolumeMounts[i]).WithName(prefix + common.VolumeMounts[i].Name))
+		pod.Containers[0].WithVolumeMounts(MustConvert[corev1ac.VolumeMountApplyConfiguration](&common.VolumeMounts[i]).WithName(prefix + common.VolumeMounts[i].Name))
 	}
 }
 

@@ -75,9 +75,9 @@ func Decode[T any](object *unstructured.Unstructured) (*T, error) {
 	return into, nil
 }
 
-// MustApply converts an API value of a user to the apply configuration T of the same type, such as corev1.Affinity to
+// MustConvert converts an API value of a user to the apply configuration T of the same type, such as corev1.Affinity to
 // AffinityApplyConfiguration. Unset fields remain unset, so that the API server sets their defaults. It panics if the types do not match.
-func MustApply[T any](from any) *T {
+func MustConvert[T any](from any) *T {
 	into := new(T)
 	data, err := json.Marshal(from)
 	if err == nil {
@@ -87,11 +87,11 @@ func MustApply[T any](from any) *T {
 	return into
 }
 
-// MustApplyEach is MustApply for every element of a list. It returns nil for an empty list.
-func MustApplyEach[T, F any](from []F) []T {
+// MustConvertEach is MustConvert for every element of a list. It returns nil for an empty list.
+func MustConvertEach[T, F any](from []F) []T {
 	var into []T
 	for i := range from {
-		into = append(into, *MustApply[T](&from[i]))
+		into = append(into, *MustConvert[T](&from[i]))
 	}
 	return into
 }

@@ -34,12 +34,12 @@ type Platform struct {
 
 // DetectPlatform returns a snapshot of the platform, or a Wait until the AIHub is read. The hub may be nil.
 func DetectPlatform(settings config.ModelRegistry, hub *aihub.Watcher, served capability.Set, domain Domain) (Platform, error) {
-	p := Platform{ModelRegistry: hub.ApplyTo(settings), Served: served}
+	p := Platform{ModelRegistry: hub.Merge(settings), Served: served}
 	p.Gateway = p.Gateway.ForPlatform(served.Has(capability.Route))
 	if domain != nil {
 		p.RouterDomain, p.domainKnown = domain.Domain(), domain.HasSynced()
 	}
-	return p, hub.Await()
+	return p, hub.WaitForSpec()
 }
 
 // WaitForDomain returns a Wait until the domain of the cluster, or its absence, is known: otherwise a restart of the manager would remove

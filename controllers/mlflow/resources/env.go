@@ -56,7 +56,7 @@ func serverEnv(m *mlflowv1.MLflow, in Inputs, s Server, caEnv []envVar) []envVar
 // userEnv returns spec.env with the default apiVersion of field references: fieldRef is an atomic field, which would otherwise differ from
 // the stored one.
 func userEnv(m *mlflowv1.MLflow) []envVar {
-	user := resources.MustApplyEach[envVar](m.Spec.Env)
+	user := resources.MustConvertEach[envVar](m.Spec.Env)
 	for i := range user {
 		if from := user[i].ValueFrom; from != nil && from.FieldRef != nil && from.FieldRef.APIVersion == nil {
 			from.FieldRef.WithAPIVersion("v1")

@@ -97,7 +97,7 @@ type egressRule = networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration
 // authorized. By default it allows egress to DNS, HTTPS, the supported databases, common object stores and the ports of URIs in the spec.
 func networkPolicy(m *mlflowv1.MLflow, in Inputs) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	ingress := resources.AllowTCP(port)
-	ingress.From = resources.MustApplyEach[networkingv1ac.NetworkPolicyPeerApplyConfiguration](m.Spec.NetworkPolicyIngressFrom)
+	ingress.From = resources.MustConvertEach[networkingv1ac.NetworkPolicyPeerApplyConfiguration](m.Spec.NetworkPolicyIngressFrom)
 	if len(ingress.From) == 0 {
 		ingress.WithFrom(
 			networkingv1ac.NetworkPolicyPeer().WithPodSelector(metav1ac.LabelSelector()),
@@ -218,7 +218,7 @@ func portsOf(uri string) (ports []int32) {
 func userRules(from []networkingv1.NetworkPolicyEgressRule) []*egressRule {
 	rules := make([]*egressRule, 0, len(from))
 	for i := range from {
-		rule := resources.MustApply[egressRule](&from[i])
+		rule := resources.MustConvert[egressRule](&from[i])
 		for p := range rule.Ports {
 			if rule.Ports[p].Protocol == nil {
 				rule.Ports[p].WithProtocol(corev1.ProtocolTCP)

@@ -16,7 +16,7 @@ import (
 // newPod returns a pod with the given container and parts, and the security context, scheduling fields and pull secrets of the spec.
 func newPod(m *mlflowv1.MLflow, in Inputs, account string, container *corev1ac.ContainerApplyConfiguration, parts ...part,
 ) *corev1ac.PodSpecApplyConfiguration {
-	container.EnvFrom = resources.MustApplyEach[corev1ac.EnvFromSourceApplyConfiguration](m.Spec.EnvFrom)
+	container.EnvFrom = resources.MustConvertEach[corev1ac.EnvFromSourceApplyConfiguration](m.Spec.EnvFrom)
 	pod := corev1ac.PodSpec().
 		WithServiceAccountName(account).
 		WithAutomountServiceAccountToken(true).
@@ -31,7 +31,7 @@ func newPod(m *mlflowv1.MLflow, in Inputs, account string, container *corev1ac.C
 	placement := Pods(m)
 	resources.SetScheduling(pod, &placement)
 	if m.Spec.Affinity != nil {
-		pod.Affinity = resources.MustApply[corev1ac.AffinityApplyConfiguration](m.Spec.Affinity)
+		pod.Affinity = resources.MustConvert[corev1ac.AffinityApplyConfiguration](m.Spec.Affinity)
 	}
 	resources.AddVolumes(pod, &m.Spec.CommonPods)
 	return pod
@@ -48,7 +48,7 @@ const defaultFSGroup = 1001
 // podSecurity returns spec.podSecurityContext, even if empty, or a default that the restricted Pod Security Standard allows.
 func podSecurity(m *mlflowv1.MLflow, in Inputs) *corev1ac.PodSecurityContextApplyConfiguration {
 	if m.Spec.PodSecurityContext != nil {
-		return resources.MustApply[corev1ac.PodSecurityContextApplyConfiguration](m.Spec.PodSecurityContext)
+		return resources.MustConvert[corev1ac.PodSecurityContextApplyConfiguration](m.Spec.PodSecurityContext)
 	}
 	security := resources.PodSecurity()
 	if m.Spec.Storage != nil && !in.OpenShift {
@@ -62,7 +62,7 @@ func containerSecurity(m *mlflowv1.MLflow) *corev1ac.SecurityContextApplyConfigu
 	if m.Spec.SecurityContext == nil {
 		return resources.ContainerSecurity().WithReadOnlyRootFilesystem(true)
 	}
-	return resources.MustApply[corev1ac.SecurityContextApplyConfiguration](m.Spec.SecurityContext)
+	return resources.MustConvert[corev1ac.SecurityContextApplyConfiguration](m.Spec.SecurityContext)
 }
 
 // resourcesWithDefaults returns the resources of the spec, with a default for each request and limit that is not set. It omits a default with
@@ -72,7 +72,7 @@ func resourcesWithDefaults(spec *corev1.ResourceRequirements, defaults *corev1ac
 	if spec == nil {
 		return defaults
 	}
-	result := resources.MustApply[corev1ac.ResourceRequirementsApplyConfiguration](spec)
+	result := resources.MustConvert[corev1ac.ResourceRequirementsApplyConfiguration](spec)
 	if len(spec.Requests)+len(spec.Limits) == 0 {
 		return result
 	}

@@ -136,5 +136,5 @@ func (s Server) resourceClaims(m *mlflowv1.MLflow) []corev1ac.PodResourceClaimAp
 	if !s.isTracking {
 		claims = m.Spec.ArtifactsServer.ResourceClaims
 	}
-	return resources.MustApplyEach[corev1ac.PodResourceClaimApplyConfiguration](claims)
+	return resources.MustConvertEach[corev1ac.PodResourceClaimApplyConfiguration](claims)
 }

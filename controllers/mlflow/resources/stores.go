@@ -154,7 +154,7 @@ func claimSpec(m *mlflowv1.MLflow) *corev1ac.PersistentVolumeClaimSpecApplyConfi
 	requests := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(defaultClaimSize)}
 	maps.Copy(requests, spec.Resources.Requests)
 	spec.Resources.Requests = requests
-	return resources.MustApply[corev1ac.PersistentVolumeClaimSpecApplyConfiguration](spec)
+	return resources.MustConvert[corev1ac.PersistentVolumeClaimSpecApplyConfiguration](spec)
 }
 
 // Retains reports whether the claim outlives its MLflow, which is the default.

@@ -140,7 +140,7 @@ func (r *namespaceReconciler) collectSecrets(ctx context.Context, in *Inputs, st
 	}
 	if in.Proxy.NeedsCookieSecret() {
 		key := client.ObjectKey{Namespace: in.Namespace, Name: authproxy.CookieSecret}
-		if state.cookie, err = oauthproxy.EnsureCookie(ctx, r.cached, r.live, key, state.cookie); err != nil {
+		if state.cookie, err = oauthproxy.LoadOrGenerateCookie(ctx, r.cached, r.live, key, state.cookie); err != nil {
 			return nil, err
 		}
 		in.Cookie = state.cookie

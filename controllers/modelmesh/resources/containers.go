@@ -81,7 +81,7 @@ func replaceOrAppend[T any](items []T, item T, name func(T) string) []T {
 
 // buildRuntime builds a container of the runtime. It has no readiness probe: the mesh determines the readiness of the pod.
 func (p *podBuilder) buildRuntime(container *corev1.Container) *corev1ac.ContainerApplyConfiguration {
-	c := resources.MustApply[corev1ac.ContainerApplyConfiguration](container)
+	c := resources.MustConvert[corev1ac.ContainerApplyConfiguration](container)
 	c.WithName(container.Name) // the conversion omits an empty name
 	c.Env, c.Ports = p.dedupEnv(container.Name, c.Env), p.dedupPorts(container.Name, c.Ports)
 	runtimeMounts := c.VolumeMounts

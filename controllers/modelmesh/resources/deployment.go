@@ -110,7 +110,7 @@ func (p *podBuilder) buildSpec() (*corev1ac.PodSpecApplyConfiguration, error) {
 	if err := validateNames(containers, volumes); err != nil {
 		return nil, err
 	}
-	tolerations := resources.MustApplyEach[corev1ac.TolerationApplyConfiguration](p.Spec.Tolerations)
+	tolerations := resources.MustConvertEach[corev1ac.TolerationApplyConfiguration](p.Spec.Tolerations)
 	spec := corev1ac.PodSpec().
 		WithTerminationGracePeriodSeconds(gracePeriodSeconds).
 		WithContainers(containers...).
@@ -127,7 +127,7 @@ func (p *podBuilder) buildSpec() (*corev1ac.PodSpecApplyConfiguration, error) {
 	if name := p.Spec.SchedulerName; name != "" {
 		spec.WithSchedulerName(name)
 	}
-	spec.ResourceClaims = resources.MustApplyEach[corev1ac.PodResourceClaimApplyConfiguration](p.Spec.ResourceClaims)
+	spec.ResourceClaims = resources.MustConvertEach[corev1ac.PodResourceClaimApplyConfiguration](p.Spec.ResourceClaims)
 	spec.Affinity = p.buildAffinity()
 	spec.SecurityContext = p.podSecurity()
 	return spec, nil
@@ -194,7 +194,7 @@ func (p *podBuilder) buildAffinity() *corev1ac.AffinityApplyConfiguration {
 	if *affinity == (corev1.Affinity{}) {
 		return nil
 	}
-	return resources.MustApply[corev1ac.AffinityApplyConfiguration](affinity)
+	return resources.MustConvert[corev1ac.AffinityApplyConfiguration](affinity)
 }
 
 func (p *podBuilder) requireNodes(affinity *corev1.Affinity, requirement corev1.NodeSelectorRequirement) {

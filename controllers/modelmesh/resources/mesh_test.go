@@ -167,7 +167,7 @@ func TestRESTProxy(t *testing.T) {
 }
 
 // [modelmesh-23] A server with a management endpoint, a port or a socket, gets a puller.
-func TestManagementEndpointAddsPuller(t *testing.T) {
+func TestPullerOfManagementEndpoint(t *testing.T) {
 	in := inputs(runtimeSpec(), withClaims("shelf"))
 	in.Settings.StorageHelper.Command = nil
 	in.Settings.StorageHelper.Resources = corev1.ResourceRequirements{}

@@ -65,7 +65,7 @@ func (p *podBuilder) adapterEnv() environment {
 			env.set(v.name, value)
 		}
 	}
-	for _, v := range toPointers(resources.MustApplyEach[corev1ac.EnvVarApplyConfiguration](adapter.Env)) {
+	for _, v := range toPointers(resources.MustConvertEach[corev1ac.EnvVarApplyConfiguration](adapter.Env)) {
 		env.setVar(v.WithName(ptr.Deref(v.Name, "")))
 	}
 	return env

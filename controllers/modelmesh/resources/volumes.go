@@ -19,7 +19,7 @@ import (
 
 // buildVolumes returns the volumes of the pod, those of the runtime first.
 func (p *podBuilder) buildVolumes() []*corev1ac.VolumeApplyConfiguration {
-	volumes := toPointers(resources.MustApplyEach[corev1ac.VolumeApplyConfiguration](p.Spec.Volumes))
+	volumes := toPointers(resources.MustConvertEach[corev1ac.VolumeApplyConfiguration](p.Spec.Volumes))
 	for i, v := range volumes {
 		v.WithName(p.Spec.Volumes[i].Name) // the conversion omits an empty name
 	}

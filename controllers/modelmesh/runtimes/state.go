@@ -77,8 +77,7 @@ func (state *namespaceState) needsDeployments() bool {
 // collectState reads the state of a namespace. It calls the API server only for objects that are not cached or have changed.
 func (r *runtimeReconciler) collectState(ctx context.Context, namespace string) (*namespaceState, error) {
 	state := &namespaceState{RenderInputs: RenderInputs{
-		Namespace: namespace, Served: r.Served(), SingleNamespace: r.Namespaces.SingleNamespace(), OperatorNamespace: r.Namespaces.OperatorNamespace,
-		ManagerNamespace: r.admissionRules.Namespace,
+		Namespace: namespace, Served: r.Served(), SingleNamespace: r.Namespaces.SingleNamespace(), OperatorNamespace: r.Namespaces.OperatorNamespace, ManagerNamespace: r.admissionRules.Namespace,
 	}}
 	var found bool
 	if state.namespaceCache, found = r.caches.Get(namespace); !found {

@@ -31,7 +31,7 @@ func networkPolicies(c raycluster.Cluster, in Inputs) apply.Desired {
 		return desired
 	}
 	names := c.Names()
-	if c.UserSecurity().NetworkPolicy || in.PlatformKubeRay {
+	if c.UserSecurity().NetworkPolicy || in.HasPlatformKubeRay {
 		names = c.HashedNames() // KubeRay uses the legacy names, and would adopt or delete such a policy
 	}
 	desired.Add(

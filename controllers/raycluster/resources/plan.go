@@ -15,11 +15,11 @@ type Inputs struct {
 	config.RayCluster
 	Mode raycluster.Mode
 	raycluster.Platform
-	// PlatformKubeRay reports whether the platform installed KubeRay. That KubeRay deletes NetworkPolicies with legacy names that it did
+	// HasPlatformKubeRay reports whether the platform installed KubeRay. That KubeRay deletes NetworkPolicies with legacy names that it did
 	// not create.
-	PlatformKubeRay bool
-	// HasHTTPRoutes, BackendTLSPolicies and CertManager report whether HTTPRoutes, BackendTLSPolicies and Certificates are served.
-	HasHTTPRoutes, BackendTLSPolicies, CertManager bool
+	HasPlatformKubeRay bool
+	// HasHTTPRoutes, HasBackendTLSPolicies and HasCertManager report whether HTTPRoutes, BackendTLSPolicies and Certificates are served.
+	HasHTTPRoutes, HasBackendTLSPolicies, HasCertManager bool
 	// Domain is the ingress domain, from settings or discovered; "" if unknown.
 	Domain string
 	// KubeRay are the namespaces from which KubeRay connects to the pods.
@@ -120,7 +120,7 @@ func (in Inputs) ViaGateway() bool {
 // gatewaySupportsSidecar reports whether a Gateway can connect to the sidecar by TLS. On OpenShift, the OAuth proxy needs a Route for the
 // redirect after login, and a BackendTLSPolicy cannot name the CA of the certificates.
 func (in Inputs) gatewaySupportsSidecar(c raycluster.Cluster) bool {
-	return in.BackendTLSPolicies && !in.OpenShift && in.EffectiveAuth(c) == raycluster.AuthProxy
+	return in.HasBackendTLSPolicies && !in.OpenShift && in.EffectiveAuth(c) == raycluster.AuthProxy
 }
 
 // Plan holds the objects of one RayCluster except the certificates, in the order of their creation.

@@ -151,7 +151,7 @@ func (w *webhookCleaner) Start(ctx context.Context) error {
 	}
 }
 
-// clean removes the webhooks of the CodeFlare operator whose Service does not exist, and returns the number of its other webhooks.
+// clean removes the webhooks of the CodeFlare operator whose Service does not exist, and returns the number of those that remain.
 func (w *webhookCleaner) clean(ctx context.Context) (int, error) {
 	mutating, err := w.cleanConfiguration(ctx, "MutatingWebhookConfiguration", mutatingConfiguration)
 	validating, validatingErr := w.cleanConfiguration(ctx, "ValidatingWebhookConfiguration", validatingConfiguration)

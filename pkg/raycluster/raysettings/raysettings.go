@@ -30,8 +30,7 @@ const ReasonRefused = "ConfigurationRefused"
 var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 
 // Source provides the current settings. It is a manager Runnable of every replica: changes of the ConfigMap take effect without a restart.
-// An invalid ConfigMap is reported by an Event and in the log, and the last valid settings remain in effect. Source needs
-// the permission to list and watch the ConfigMap by name.
+// An invalid ConfigMap is reported by an Event and in the log, and the last valid settings remain in effect.
 type Source struct {
 	*singleton.Watcher
 	singleton.Listeners[config.RayCluster]
@@ -77,26 +76,26 @@ func (s *Source) Get(ctx context.Context) (config.RayCluster, error) {
 	return *s.current, nil
 }
 
-// update applies the ConfigMap, nil if it does not exist, and reports a new error by an Event.
+// update loads the settings with the ConfigMap, nil if it does not exist, and reports a new error by an Event.
 func (s *Source) update(object *unstructured.Unstructured) {
 	var stored *corev1.ConfigMap
 	if object != nil {
 		stored = &corev1.ConfigMap{}
 		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, stored) // the API server stores only valid ConfigMaps
 	}
-	err := s.apply(stored)
+	err := s.load(stored)
 	s.mu.Lock()
 	isReported := err == nil || s.lastError != nil && err.Error() == s.lastError.Error() // each new watch delivers the ConfigMap again
 	s.lastError = err
 	s.mu.Unlock()
 	if !isReported {
-		s.options.Log.Error(err, "The settings of Ray are invalid; the previous settings stay in effect")
-		s.options.Recorder.Eventf(stored, nil, corev1.EventTypeWarning, ReasonRefused, "Configure", "%s", "the previous settings stay in effect: "+err.Error())
+		s.options.Log.Error(err, "The settings of Ray are invalid; the last valid settings stay in effect; without any, RayClusters are not reconciled")
+		s.options.Recorder.Eventf(stored, nil, corev1.EventTypeWarning, ReasonRefused, "Configure", "the last valid settings stay in effect; without any, RayClusters are not reconciled: %s", err.Error())
 	}
 }
 
-// apply stores the settings with those of a ConfigMap, which may be nil, and notifies listeners of a change.
-func (s *Source) apply(stored *corev1.ConfigMap) error {
+// load stores the settings with those of a ConfigMap, which may be nil, and notifies listeners of a change.
+func (s *Source) load(stored *corev1.ConfigMap) error {
 	var legacy *config.LegacyConfig
 	if stored != nil {
 		legacy = &config.LegacyConfig{

@@ -97,7 +97,7 @@ func TestUpdateReportsInvalidConfigMap(t *testing.T) {
 			defer stop()
 			f.updateConfigMap(t, tc.data)
 			message := <-f.recorder.Events
-			for _, part := range []string{"Warning " + ReasonRefused, "the previous settings stay in effect", "ConfigMap opendatahub/" + ConfigMapName, tc.want} {
+			for _, part := range []string{"Warning " + ReasonRefused, "the last valid settings stay in effect", "ConfigMap opendatahub/" + ConfigMapName, tc.want} {
 				if !strings.Contains(message, part) {
 					t.Errorf("Event %q does not contain %q", message, part)
 				}
@@ -154,7 +154,7 @@ func TestKeysWithoutEffectAreLoggedOnce(t *testing.T) {
 	}{
 		{"odd: 1", 1}, {"odd: 2", 1}, {"odd: 1\nkuberay: {mTLSEnabled: false}", 1}, {"odd: 1\nstrange: 1", 3}, {"kuberay: {}", 3}, {"odd: 1", 4},
 	} {
-		if err := f.apply(configMapOf(tc.text)); err != nil {
+		if err := f.load(configMapOf(tc.text)); err != nil {
 			t.Fatal(err)
 		}
 		if got := f.warnings.Load(); got != tc.logged {
@@ -179,7 +179,7 @@ func TestConcurrentGet(t *testing.T) {
 		})
 	}
 	for i := range 200 {
-		if err := f.apply(configMapOf(texts[i%2])); err != nil {
+		if err := f.load(configMapOf(texts[i%2])); err != nil {
 			t.Error(err)
 		}
 	}
@@ -200,7 +200,7 @@ func TestGetFailsWithoutAPIServer(t *testing.T) {
 		t.Errorf("got %+v, error %v, want the settings of the ConfigMap", got, err)
 	}
 	var none *corev1.ConfigMap
-	if err := f.apply(none); err != nil {
+	if err := f.load(none); err != nil {
 		t.Error(err)
 	}
 	if got, err := f.Get(t.Context()); err != nil || !got.MTLS {

@@ -21,9 +21,9 @@ const cookieBytes = 32
 // sha1Bytes is the length of a SHA-1 digest.
 const sha1Bytes = 20
 
-// EnsureCookie returns the stored cookie secret, or a new one if there is none. If known, the result of the last call, is
+// LoadOrGenerateCookie returns the stored cookie secret, or a new one if there is none. If known, the result of the last call, is
 // set, it sends no request while the Secret is in the cache. Users rotate the cookie secret by deleting the Secret.
-func EnsureCookie(ctx context.Context, cached, apiReader client.Reader, key client.ObjectKey, known []byte) ([]byte, error) {
+func LoadOrGenerateCookie(ctx context.Context, cached, apiReader client.Reader, key client.ObjectKey, known []byte) ([]byte, error) {
 	metadata, err := objectmeta.Get(ctx, cached, corev1.SchemeGroupVersion.WithKind("Secret"), key)
 	if err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ func countingReader(reads *int, readErr error, objects ...client.Object) client.
 	}).Build()
 }
 
-func TestEnsureCookie(t *testing.T) {
+func TestLoadOrGenerateCookie(t *testing.T) {
 	readErr := errors.New("connection refused")
 	existing := secretOf(map[string][]byte{KeyCookie: []byte("stored")})
 	for name, c := range map[string]struct {
@@ -53,7 +53,7 @@ func TestEnsureCookie(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var cached, live int
-			got, err := EnsureCookie(t.Context(), countingReader(&cached, c.cached, c.objects...), countingReader(&live, c.live, c.objects...), secretKey, []byte(c.known))
+			got, err := LoadOrGenerateCookie(t.Context(), countingReader(&cached, c.cached, c.objects...), countingReader(&live, c.live, c.objects...), secretKey, []byte(c.known))
 			if (err != nil) != c.wantErr || live != c.requests {
 				t.Fatalf("got error %v, %d requests", err, live)
 			}

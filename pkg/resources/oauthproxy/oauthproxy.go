@@ -1,6 +1,6 @@
 // Package oauthproxy builds the OAuth proxy of OpenShift as a sidecar. It serves TLS, authenticates users by the OAuth server or a token
-// review, checks one access review and forwards requests to a server in the same pod. The ServiceAccount of the pod is its OAuth client and
-// needs ClusterRole system:auth-delegator.
+// review, checks one access review and forwards requests to a server in the same pod. Its OAuth client is a ServiceAccount, whose token it
+// uses and which needs ClusterRole system:auth-delegator.
 package oauthproxy
 
 import (
@@ -39,7 +39,7 @@ type Review struct {
 type Arguments struct {
 	// Port is the port with TLS, on all addresses of the pod.
 	Port int32
-	// ServiceAccount is the ServiceAccount of the pod.
+	// ServiceAccount is the OAuth client: the ServiceAccount of the pod, or another one whose token is mounted into the sidecar.
 	ServiceAccount string
 	// Upstream is the URL of the server in the same pod.
 	Upstream string
