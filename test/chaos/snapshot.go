@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
@@ -187,7 +188,8 @@ func leaves(o *unstructured.Unstructured) map[string]string {
 	if strings.Contains(o.GroupVersionKind().Group, ".") {
 		conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 		for _, c := range conditions {
-			if fields, is := c.(map[string]any); is {
+			// An AppWrapper has this condition after a deletion only if the deletion took more than one reconcile.
+			if fields, is := c.(map[string]any); is && (fields["type"] != awv1beta2.ConditionDeletingResources || fields["status"] != "False") {
 				all[fmt.Sprintf("condition %v", fields["type"])] = fmt.Sprintf("%v %v", fields["status"], fields["reason"])
 			}
 		}
